@@ -41,7 +41,7 @@ def nothing_comes_later(seconds=0.6):
 
 
 def test_a_budget_used_up_while_it_is_entered(monkeypatch):
-    """A busy machine takes its time to start the watcher; the stop comes where the call begins, not before."""
+    """A busy machine is slow to start the watchdog; `Exhausted` is raised inside the call, not before."""
     start = threading.Thread.start
 
     def slow(thread):
@@ -57,7 +57,7 @@ def test_a_budget_used_up_while_it_is_entered(monkeypatch):
 
 
 def test_budgets_used_up_as_their_call_ends(monkeypatch):
-    monkeypatch.setattr(budget, "PATIENCE", 1)  # `busy` is code that is not ours
+    monkeypatch.setattr(budget, "FOREIGN_POLLS", 1)  # `busy` is outside the package
     seed = next_seed() % 10**9
     print("seed", seed)
     chance, stopped = random.Random(seed), 0
@@ -75,8 +75,8 @@ def test_budgets_used_up_as_their_call_ends(monkeypatch):
     nothing_comes_later()
 
 
-def test_a_watcher_left_behind_lets_the_thread_be(monkeypatch):
-    """A stop as `__exit__` begins comes before `close`: no other follows."""
+def test_a_watchdog_left_behind_does_not_stop_the_thread(monkeypatch):
+    """`Exhausted` raised as `__exit__` begins, before `close`: it is not raised again."""
     monkeypatch.setattr(budget.Budget, "close", lambda self: (_ for _ in ()).throw(budget.Exhausted()))
 
     def call():
@@ -93,7 +93,7 @@ def test_a_watcher_left_behind_lets_the_thread_be(monkeypatch):
 
 
 def test_a_budget_whose_call_was_left_without_its_exit_is_not_shared(monkeypatch):
-    monkeypatch.setattr(budget, "PATIENCE", 1)
+    monkeypatch.setattr(budget, "FOREIGN_POLLS", 1)
 
     def left():
         budget.within(Limits(seconds=60)).__enter__()

@@ -1,6 +1,6 @@
 """CUDA C with no GPU: lexer, parser, vectorised machine, shadow memory, findings and events.
 
-`launch` runs one kernel on NumPy arrays in place; `tilewise.trace` and `tilewise.check` are the faces for people."""
+`launch` runs one kernel on NumPy arrays in place; `tilewise.trace` and `tilewise.check` build on it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """One budget of time and memory for a whole call: reading, preprocessing, parsing, compiling, every launch, the page.
 
-A watching thread looks at the time (`system.timing.Elapsed`) and at this process's memory and, when either is used up,
-stops the thread that works, wherever it is inside that call; a thread that has left it, or is about to, is let be. The
-sentence says which part used it. Inside a call that has a budget, others share it.
+A watchdog thread polls the elapsed time (`system.timing.Elapsed`) and this process's memory. When either is used up, it
+raises `Exhausted` in the working thread, unless that thread has left the call or is about to. The error names the part
+that took most. Calls inside a call that has a budget share it.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from tilewise.system.memory import resident
 from tilewise.system.quantities import size
 from tilewise.system.timing import Elapsed
 
-LOOK = 0.02  # seconds between two looks
-AGAIN = 0.25  # and until a stop that was swallowed is sent again
-PATIENCE = 25  # looks at a thread in code that is not ours
-OURS = str(Path(__file__).parents[1])
+POLL = 0.02  # seconds between two polls
+RETRY = 0.25  # seconds until `Exhausted` is raised again, if other code caught it
+FOREIGN_POLLS = 25  # polls that find the thread in code of other packages, until it is stopped there
+PACKAGE = str(Path(__file__).parents[1])
 
-publish: Publish | None = None  # set where another process watches too,
-clock: Elapsed | None = None  # and the time since it began to
+publish: Publish | None = None  # set where a parent process enforces the limits too,
+clock: Elapsed | None = None  # with the time since that began
 
 _own = threading.local()
 
 
 def watched(by: Publish) -> None:
-    """All calls of this process share one budget, from now on, which another process watches too."""
+    """From now on all calls of this process share one budget, which a parent process enforces too."""
     global publish, clock
     publish, clock = by, Elapsed()
 
 
 def unwatched(part: str) -> None:
-    """From here on each call has a budget of its own, and the process none."""
+    """From now on each call has its own budget, and the parent process enforces none."""
     global publish, clock
     if publish is not None:
         publish(math.inf, MEMORY, part)
@@ -48,32 +48,32 @@ def unwatched(part: str) -> None:
 
 
 class Exhausted(LimitError):
-    """Raised in the thread that works, from outside; `within` gives it its words."""
+    """Raised by the watchdog in the working thread; `within` replaces it by an error that gives the reason."""
 
     def __init__(self, message: str = "stopped: the budget of this call was used up") -> None:
         super().__init__(message)
 
 
 class Budget:
-    """What one call may take, and what its parts have taken."""
+    """The limits of one call, and the seconds that each of its parts took."""
 
     def __init__(self, limits: Limits, call: FrameType) -> None:
         self.limits = limits
-        self._call = call  # whoever entered: while it is on the thread's stack, the call goes on
+        self._call = call  # the frame that entered `within`: the call lasts while it is on the thread's stack
         self.clock = clock or Elapsed()
-        self.base = resident() if publish is None else 0  # a process of its own counts whole
+        self.base = resident() if publish is None else 0  # of a child process all memory counts
         self.spent: dict[str, float] = {}
-        self.part, self._since = "starting", 0.0  # of the process, where that counts
+        self.part, self._since = "starting", 0.0
         self.reason = ""
         self._thread = threading.get_ident()
         self._over = self._sending = False
-        self._strange = 0
+        self._foreign_polls = 0
         self._watcher = threading.Thread(target=self._watch, name="tilewise budget", daemon=True)
         self.enter("reading")
         self._watcher.start()
 
     def enter(self, part: str) -> None:
-        """What follows counts as this part."""
+        """Charge the time from now on to `part`."""
         now = self.clock.seconds()
         self.spent[self.part] = self.spent.get(self.part, 0.0) + now - self._since
         self.part, self._since = part, now
@@ -88,11 +88,9 @@ class Budget:
         return LimitError(f"stopped: {reason or self.reason}; {where}")
 
     def close(self) -> None:
-        """No stop comes after this; one that comes meanwhile is dropped. No lock is taken: a stop could leave it so.
-
-        It is dropped by letting it come: taking it back (a NULL to the same function) leaves CPython 3.11 looking for
-        one at every step, and under a profiler or coverage, where it looks again before it goes on, for ever.
-        """
+        """No `Exhausted` is raised after this; one that is pending is caught here. No lock is taken, because
+        `Exhausted` could leave it locked. The exception is not withdrawn (PyThreadState_SetAsyncExc with NULL):
+        CPython 3.11 then checks for one at every step, and loops forever under a profiler or coverage."""
         while True:
             try:
                 self._end()
@@ -101,53 +99,53 @@ class Budget:
                 continue
 
     def _end(self) -> None:
-        """In a frame of its own: what CPython 3.13 raises at the turn of a loop passes by its frame's own `try`."""
+        """In its own frame: what CPython 3.13 raises at a backward jump skips the `try` of the same frame."""
         self._over = True
         while self._sending:
             time.sleep(0.0001)
-        time.sleep(0)  # one that was sent is raised after this call at the latest
+        time.sleep(0)  # a pending exception is raised after this call at the latest
 
     @property
-    def goes_on(self) -> bool:
-        """Whether this thread is still inside the call: a stop may have left it past its `with` (see `_end`)."""
+    def active(self) -> bool:
+        """Whether this thread is still inside the call: `Exhausted` may have skipped `__exit__` (see `_end`)."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame is not self._call:
             frame = frame.f_back
         return frame is not None and not self._over
 
     def _watch(self) -> None:
-        wait = LOOK
+        wait = POLL
         while not self._over:
             time.sleep(wait)
-            reason = self._look()
+            reason = self._used_up()
             if not reason:
                 continue
             inside = self._inside()
-            if inside is None:  # it was left by a stop that came before `close`
+            if inside is None:  # `Exhausted` left the call before `close`
                 self._over = True
                 return
-            wait = AGAIN if inside else LOOK
+            wait = RETRY if inside else POLL
             if not inside:
                 continue
-            self._sending = True  # who closes says so first and looks at this afterwards; here it is the other way
+            self._sending = True  # `_end` sets _over, then reads _sending; here the order is reversed
             if not self._over:
                 self.reason = reason
                 _stop(self._thread)
             self._sending = False
 
     def _inside(self) -> bool | None:
-        """Whether the thread is at the call's work; False while it enters or leaves (here, in this file), where a stop
-        would be lost or would leave this watcher behind, and for a while in another's code, which may be a callback of
-        the garbage collector that swallows it; None where the call is on its stack no more."""
+        """Whether the thread may be stopped now. False while it runs this file (entering or leaving the call), where
+        the exception would be lost or would leave this watchdog running, and during `FOREIGN_POLLS` in other packages:
+        a callback of the garbage collector would discard it. None if the call is no longer on its stack."""
         frame, here = sys._current_frames().get(self._thread), False
-        strange = frame is not None and frame is not self._call and not frame.f_code.co_filename.startswith(OURS)
+        foreign = frame is not None and frame is not self._call and not frame.f_code.co_filename.startswith(PACKAGE)
         while frame is not None and frame is not self._call:
             here |= frame.f_code.co_filename == __file__
             frame = frame.f_back
-        self._strange = self._strange + 1 if strange else 0
-        return None if frame is None else not here and self._strange % PATIENCE == 0
+        self._foreign_polls = self._foreign_polls + 1 if foreign else 0
+        return None if frame is None else not here and self._foreign_polls % FOREIGN_POLLS == 0
 
-    def _look(self) -> str:
+    def _used_up(self) -> str:
         if self.clock.seconds() > self.limits.seconds:
             return f"{self.limits.seconds:g} s were used up (--limit seconds=… gives more)"
         if resident() - self.base > self.limits.memory:
@@ -156,12 +154,12 @@ class Budget:
 
 
 def _stop(thread: int) -> None:
-    """The interpreter raises `Exhausted` in the thread at its next step."""
+    """Make the interpreter raise `Exhausted` in the thread at its next bytecode."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Exhausted))
 
 
 class within:
-    """A budget for what is done inside; where there is one already, that one goes on."""
+    """Run the block under a budget; inside another `within`, that one's budget applies."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -169,7 +167,7 @@ class within:
 
     def __enter__(self) -> None:
         shared: Budget | None = getattr(_own, "budget", None)
-        if shared is None or not shared.goes_on:
+        if shared is None or not shared.active:
             self._budget = _own.budget = Budget(self._limits, sys._getframe(1))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
@@ -188,7 +186,7 @@ class within:
 
 
 def enter(part: str) -> None:
-    """Name the part that begins, if there is a budget."""
+    """Charge the time from now on to `part`, if there is a budget."""
     budget: Budget | None = getattr(_own, "budget", None)
     if budget is not None:
         budget.enter(part)

@@ -1,4 +1,4 @@
-"""`simt.launch`: a kernel's text on arrays in place; compiled programs are kept for the next call."""
+"""`simt.launch`: run a kernel's text on arrays in place; the last 64 compiled programs are cached."""
 
 from __future__ import annotations
 

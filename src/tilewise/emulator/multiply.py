@@ -1,4 +1,4 @@
-"""A Plan in the interpreter: the very text that a card would compile, launch by launch, on host arrays."""
+"""Execute a plan in the interpreter: the kernel text that a GPU would compile, on host arrays."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tilewise.emulator.limits import Limits
 Array = np.ndarray[Any, np.dtype[Any]]
 
 MACHINE = Machine("simt", "the interpreter", 1, 1e8, {"": 1e7}, source="nominal")
-UNBOUND = Limits(steps=1 << 62, seconds=math.inf, memory=1 << 62)  # our own kernels end by themselves
+UNLIMITED = Limits(steps=1 << 62, seconds=math.inf, memory=1 << 62)  # this project's kernels terminate
 
 
 def run(plan: Plan, source: str, M: Array, N: Array, P: Array) -> None:
-    """Multiply every member of the stack by the kernel whose text is `source`. P is written in place (or, with
-    accumulate, added onto)."""
+    """Multiply every member of the stack by the kernel whose text is `source`. P is overwritten in place, or added to
+    (accumulate)."""
     algebra = plan.problem.algebra
     onto = algebra if plan.problem.accumulate else None
     around(no_edge_of(algebra), lambda M, N, P, _: _run(plan, source, M, N, P), M, N, P, None, onto)
@@ -38,10 +38,10 @@ def _run(plan: Plan, source: str, M: Array, N: Array, P: Array) -> None:
     if not (p.m and p.n):
         return
     for member in np.ndindex(*p.stack):
-        made = np.array(P[member], order="C")  # what is added onto; elsewhere every cell is written before it is read
+        made = np.array(P[member], order="C")  # read only by kernels that accumulate
         operands = [_raw(M[member], p.dtype, leads[0]), _raw(N[member], p.dtype, leads[1])]
         arguments = [*operands, made.view(_raw_dtype(p.result)), *sizes]
-        launch(source, plan.kernel, plan.grid[::-1], plan.geometry.block, arguments, limits=UNBOUND)
+        launch(source, plan.kernel, plan.grid[::-1], plan.geometry.block, arguments, limits=UNLIMITED)
         P[member] = made
 
 

@@ -6,8 +6,13 @@ import tracemalloc
 
 import pytest
 
-from tilewise.emulator.source.lexer import PIECE
-from tilewise.emulator.source.literal import character_value, string_value
+from tilewise.emulator.source.conditional import evaluate_condition
+from tilewise.emulator.source.lexer import PIECE, Token
+from tilewise.emulator.source.literal import character_value, string_bytes
+from tilewise.emulator.source.source import Source
+from tilewise.errors import KernelError
+
+SOURCE = Source("a.cu", "")
 
 
 @pytest.mark.parametrize("text", ["//" + "\\\n" * 10**6, "1'" * 10**6 + "1", "0x" + "f" * 10**6], ids=lambda t: t[:2])
@@ -26,11 +31,20 @@ def test_a_long_one_takes_no_memory_a_character(text):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [(r'"\033[1m\0"', "\x1b[1m\0"), (r'"\1018\x41g"', "A8Ag"), (r'"\v\f\?\\n\""', '\v\f?\\n"'), (r'"\0333"', "\x1b3")],
-)
-def test_escapes_are_undone_as_c_has_them(text, value):
-    assert string_value(text) == value
+    [
+        (r'"\033[1m\0"', b"\x1b[1m\0"), (r'"\1018\x41g"', b"A8Ag"), (r'"\v\f\?\\n\""', b'\v\f?\\n"'),
+        (r'"\0333"', b"\x1b3"), (r'"\u00e9"', "é".encode()),
+    ],
+)  # fmt: skip
+def test_escape_sequences_are_decoded_as_in_c(text, value):
+    assert string_bytes(SOURCE, Token("string", text, 1, 1)) == value
 
 
 def test_a_character_may_be_octal():
-    assert [character_value(text) for text in (r"'\033'", r"'\0'", r"'\101'", r"'\377'")] == [27, 0, 65, -1]
+    texts = (r"'\033'", r"'\0'", r"'\101'", r"'\377'")
+    assert [character_value(SOURCE, Token("char", text, 1, 1)) for text in texts] == [27, 0, 65, -1]
+
+
+def test_a_wrong_escape_in_a_condition_is_refused():
+    with pytest.raises(KernelError, match=r"\\u is followed by 4 hexadecimal digits"):
+        evaluate_condition(SOURCE, [Token("char", r"'\u12'", 1, 1)], Token("punct", "#", 1, 1), 10)

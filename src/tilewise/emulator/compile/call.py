@@ -66,10 +66,10 @@ class CallCompiler(ClosureCompiler):
             return known
         if name.startswith(("tex", "surf")):  # what an array behind one was given is known to compiled code alone
             raise self.refuse("textures are not supported" if name[0] == "t" else "surfaces are not supported", node)
-        library = [f for f in functions if f.tokens is not None and "__device__" in f.words]
+        library = [f for f in functions if f.tokens is not None and "__device__" in f.specifiers]
         if library:
             return self.device_call(node, library)
-        host = self.table.entities.unread.get(name)
+        host = self.table.entities.refused_functions.get(name)
         because = f" ({host})" if host is not None else ""
         raise self.refuse(f"the function {name} is not known{because}", node)
 

@@ -37,12 +37,12 @@ class DeclarationCompiler(CallCompiler):
         return type_
 
     def declare(self, item: tree.Variable) -> Any:
-        words = item.words
-        if "__shared__" in words:
-            return self.declare_shared(item, words)
+        specifiers = item.specifiers
+        if "__shared__" in specifiers:
+            return self.declare_shared(item, specifiers)
         if item.name in self.scopes[-1]:
             raise self.refuse(f"{item.name} is declared twice", item)
-        if "function" in words:  # a prototype
+        if "function" in specifiers:  # a prototype
             return None
         if tree.is_auto(item.type):
             if isinstance(item.type, tree.TypeReference) and item.init is not None:
@@ -139,7 +139,7 @@ class DeclarationCompiler(CallCompiler):
         self.scopes[-1][item.name] = variable
         return self.bind_reference(variable, address)
 
-    def declare_shared(self, item: tree.Variable, words: frozenset[str]) -> None:
+    def declare_shared(self, item: tree.Variable, specifiers: frozenset[str]) -> None:
         type_ = self.resolve(item.type)
         if item.init is not None:
             raise self.refuse("a shared variable cannot have a first value", item)
@@ -148,7 +148,7 @@ class DeclarationCompiler(CallCompiler):
         kinds = set(dtypes_of(inner))
         if None in kinds or len(kinds) != 1:
             raise self.refuse(f"shared memory for {inner} is not supported", item)
-        external = "extern" in words and dims[:1] == [0]
+        external = "extern" in specifiers and dims[:1] == [0]
         if isinstance(type_, Array) and dims and 0 in dims and not external:
             raise self.refuse(f"{item.name} has no size", item)
         if count > 1:

@@ -27,7 +27,7 @@ from tilewise.errors import KernelError
 
 class InlineCompiler(ExprCompiler):
     def device_call(self, node: tree.Call, functions: list[tree.Function]) -> Operand:
-        if "__global__" in functions[0].words:
+        if "__global__" in functions[0].specifiers:
             raise self.refuse("a kernel cannot call a kernel here", node)
         written = node.function.arguments if isinstance(node.function, tree.Name) else None
         choice = self.choice(functions[0].short, [(f, None, 0) for f in functions], written, node)
@@ -65,7 +65,7 @@ class InlineCompiler(ExprCompiler):
         if id(function) in self.open_functions:
             raise self.refuse(f"{function.name} calls itself, which is not supported", node)
         env = self.environment(function, choice.bindings, choice.record)
-        return self.inline(function, node, env, None if "static" in function.words else this)
+        return self.inline(function, node, env, None if "static" in function.specifiers else this)
 
     def environment(self, function: tree.Function, level: dict[str, Any], record: Any = None) -> Environment:
         outer = record.bindings if record is not None else {}

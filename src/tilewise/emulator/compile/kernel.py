@@ -134,16 +134,16 @@ class Compiler(StmtCompiler):
         return made
 
     def _global(self, item: tree.Variable, node: tree.Node) -> Variable:
-        words = item.words
-        if self.table.constants_are_written and "__constant__" in words:
-            words |= {"__device__"}
+        specifiers = item.specifiers
+        if self.table.constants_are_written and "__constant__" in specifiers:
+            specifiers |= {"__device__"}
         type_ = self.counted(self.resolve(item.type), item.init)
         key = ("global", item.name)
-        device = bool(words & {"__device__", "__constant__", "__managed__"})
-        if "__shared__" in words:
-            self.declare_shared(item, words)
+        device = bool(specifiers & {"__device__", "__constant__", "__managed__"})
+        if "__shared__" in specifiers:
+            self.declare_shared(item, specifiers)
             return self.scopes[-1][item.name]
-        if isinstance(type_, Scalar) and not ("__device__" in words or "__managed__" in words):
+        if isinstance(type_, Scalar) and not ("__device__" in specifiers or "__managed__" in specifiers):
             if not device and not isinstance(item.type, tree.TypeConst):
                 raise self.refuse(f"{item.name} {HOST_VARIABLE}", node)
             if item.init is None:

@@ -46,7 +46,7 @@ class TypeResolver:
             return
         self.table.layout(inner)
         self.usable.add(id(inner))
-        if (inner.node is not None and inner.node.word == "union") or "@" in inner.name:
+        if (inner.node is not None and inner.node.keyword == "union") or "@" in inner.name:
             raise self.refuse("unions are not supported", node)
         if inner.vptr is not None:
             raise self.refuse("virtual methods are not supported", node)

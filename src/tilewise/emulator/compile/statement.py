@@ -189,7 +189,7 @@ class StmtCompiler(DeclarationCompiler):
         return loop(condition, body, None, node.after, node.span.line)
 
     def jump(self, node: tree.Jump) -> Run:
-        word = node.word
+        word = node.keyword
         if self.loop_depth == 0 and not (word == "break" and self.switch_depth):
             raise self.refuse(f"{word} outside a loop", node)
 

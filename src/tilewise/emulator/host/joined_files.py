@@ -32,13 +32,13 @@ def declared_only(entities: Entities) -> list[str]:
                 if method.tokens is None and method.body is None and not method.library and not _bodiless(method):
                     out.append(f"{class_.name.rpartition('::')[2]}::{method.name.rpartition('::')[2]}")
     for name, item in entities.variables.items():
-        if "extern" in item.words and item.init is None and "__shared__" not in item.words:
+        if "extern" in item.specifiers and item.init is None and "__shared__" not in item.specifiers:
             out.append(f"extern {name.rpartition('::')[2]}")
     return out
 
 
 def _bodiless(method: tree.Function) -> bool:
-    return method.defaulted or method.deleted or "pure" in method.words
+    return method.defaulted or method.deleted or "pure" in method.specifiers
 
 
 def further_files(missing: list[str], taken: list[Path], headers: list[Path]) -> tuple[list[Path], str]:

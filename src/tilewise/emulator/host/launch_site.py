@@ -53,7 +53,7 @@ def host_functions(table: SymbolTable) -> list[tree.Function]:
     entities = table.entities
     free = [f for functions in entities.functions.values() for f in functions]
     methods = [m for classes in entities.classes.values() for c in classes for m in c.methods]
-    return [f for f in [*free, *methods] if f.tokens and not f.library and "__global__" not in f.words]
+    return [f for f in [*free, *methods] if f.tokens and not f.library and "__global__" not in f.specifiers]
 
 
 def host_body(table: SymbolTable, function: tree.Function) -> tree.Block:

@@ -150,7 +150,6 @@ class UnitReader(Preprocessor):
 
     def include(self, name: str, hash_: Token) -> list[Token]:
         bare = name.strip('<>"')
-        self.includes.append(name)
         path = self._find(bare)
         if path is None:
             if header_name(bare) in KNOWN or self.lenient:
@@ -198,7 +197,7 @@ class UnitReader(Preprocessor):
         """Whether the tokens so far end inside the body of a function that runs on the card only."""
         depth = 0
         head: set[str] | None = None  # the words before an open brace, as far as they were passed
-        for token in [*reversed(self.done), Token("punct", ";", 0, 0)]:
+        for token in [*reversed(self.expanded), Token("punct", ";", 0, 0)]:
             if token.text in ("{", "}", ";"):
                 if head and head & {"__global__", "__device__"}:
                     return "__host__" not in head

@@ -1,4 +1,4 @@
-"""What files have declared so far, under qualified names."""
+"""Declarations of the files read so far, by qualified name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewise.errors import KernelError
 
 @dataclass
 class Entities:
-    """Everything declared, under qualified names."""
+    """Functions, classes, variables, aliases and enumerators by qualified name, and what could not be parsed."""
 
     functions: dict[str, list[tree.Function]] = field(default_factory=dict)
     classes: dict[str, list[tree.Class]] = field(default_factory=dict)
@@ -20,17 +20,17 @@ class Entities:
     order: list[str] = field(default_factory=list)  # of the variables
     aliases: dict[str, tree.Alias] = field(default_factory=dict)
     enumerators: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # name -> (enum type, value node)
-    refusals: list[KernelError] = field(default_factory=list)  # entities that could not be read
-    unread: dict[str, KernelError] = field(default_factory=dict)  # functions among them, by their name
-    refused: dict[str, KernelError] = field(default_factory=dict)  # among them kernels, and functions that launch one
+    refusals: list[KernelError] = field(default_factory=list)  # of entities that could not be parsed
+    refused_functions: dict[str, KernelError] = field(default_factory=dict)  # those of functions, by name
+    refused: dict[str, KernelError] = field(default_factory=dict)  # those of kernels and of functions that launch one
 
     def copy(self) -> Entities:
-        """Its own tables of the same entities: what a program declares is added to these alone."""
+        """New tables of the same entities, to which a program's declarations are added."""
         functions = {name: list(found) for name, found in self.functions.items()}
         classes = {name: list(found) for name, found in self.classes.items()}
         return Entities(
             functions, classes, dict(self.variables), list(self.order), dict(self.aliases), dict(self.enumerators),
-            list(self.refusals), dict(self.unread), dict(self.refused),
+            list(self.refusals), dict(self.refused_functions), dict(self.refused),
         )  # fmt: skip
 
     def add_function(self, function: tree.Function) -> None:
@@ -38,14 +38,14 @@ class Entities:
 
     @property
     def kernels(self) -> list[tree.Function]:
-        """The program's own, as far as they have a body."""
+        """The program's own kernels that have a body."""
         own = [f for functions in self.functions.values() for f in functions if not f.library and f.tokens]
-        return [f for f in own if "__global__" in f.words]
+        return [f for f in own if "__global__" in f.specifiers]
 
 
 @dataclass
 class Declared:
-    """What files have declared so far, and the reader's own notes on it."""
+    """Declarations of the files read so far, and the names that the parser knows from them."""
 
     entities: Entities = field(default_factory=Entities)
     names: Names = field(default_factory=Names)

@@ -1,7 +1,7 @@
-"""asm("..." : outputs : inputs): the usual instructions of PTX, each written as the statement of C that does the same.
+"""asm("..." : outputs : inputs): common PTX instructions, each translated to an equivalent C statement.
 
-The statement is made of text, then of tokens in which an operand stands for the program's own tokens: what is wrong in
-an operand is told where the program has it. Registers that the text declares are variables of a block."""
+The C text is tokenized and its operands are replaced by the program's tokens, so that errors in an operand have the
+program's position. Registers that the text declares become variables of a block."""
 
 from __future__ import annotations
 
@@ -13,37 +13,39 @@ from dataclasses import dataclass, field
 
 from tilewise.emulator.parse.ptx_instructions import FORMS, SPECIAL, TYPES, UnknownInstructionError
 from tilewise.emulator.parse.reading import Reader
-from tilewise.emulator.source.lexer import Token, tokenize
+from tilewise.emulator.source.lexer import Token, split, tokenize
 from tilewise.emulator.source.source import Source
 
 CLASSES = {"f32": "f", "f64": "d", "pred": "p", "b64": "l", "u64": "l", "s64": "l", "b16": "h", "u16": "h", "s16": "h"}
 FLOAT_LITERAL = re.compile(r"0(?:[fF]([0-9a-fA-F]{8})|[dD]([0-9a-fA-F]{16}))")
 NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|[0-9]+(\.[0-9]*)?([eE]-?[0-9]+)?)U?")
 CONSTRAINTS = {"r": "r", "l": "l", "h": "h", "f": "f", "d": "d", "n": "r", "q": "l", "c": "h"}
-MOST = 64  # instructions of one asm
-LONGEST = 4096  # characters of its text
+MAX_INSTRUCTIONS = 64  # of one asm; and registers of one .reg a<n>
+MAX_CHARACTERS = 4096
 
 
 @dataclass
 class Assembly:
-    """What one asm names: its operands, with their constraints, and the registers it declares."""
+    """The operands of one asm, with their constraints, and the registers it declares."""
 
     classes: list[str]
-    registers: dict[str, str] = field(default_factory=dict)  # and the class of each
+    registers: dict[str, str] = field(default_factory=dict)  # name -> register class
 
     def kind(self, operand: str) -> str:
-        """r, l, h, f, d or p, as constraints name them; '' for what is no register."""
+        """Register class r, l, h, f, d or p, as in constraints; '' for what is no register."""
         if re.fullmatch(r"%[0-9]+", operand) and int(operand[1:]) < len(self.classes):
             return self.classes[int(operand[1:])]
         return self.registers.get(operand, "")
 
     def name(self, operand: str) -> str:
-        """An operand as C has it."""
+        """A C expression for an operand."""
         special = SPECIAL.get(operand.lstrip("%")) if operand.startswith("%") else None
         if special is not None:
             return special
         if self.kind(operand):
-            return f"__operand{operand[1:]}" if operand.startswith("%") and operand[1:].isdigit() else _plain(operand)
+            return (
+                f"__operand{operand[1:]}" if operand.startswith("%") and operand[1:].isdigit() else _variable(operand)
+            )
         literal = FLOAT_LITERAL.fullmatch(operand)
         if literal:
             code, digits = (">f", literal[1]) if literal[1] else (">d", literal[2])
@@ -58,7 +60,7 @@ class Assembly:
         raise UnknownInstructionError(operand)
 
     def read(self, operand: str, type_: str) -> str:
-        """An operand's value as one of this type: bits stay what they are where only the register differs."""
+        """A C expression for an operand read as `type_`; a register of another class is reinterpreted bit by bit."""
         kind, text = self.kind(operand), self.name(operand)
         if kind == "f" and type_ != "f32":
             text = f"__float_as_uint({text})"
@@ -88,7 +90,7 @@ class Assembly:
 
 
 def assembly(reader: Reader) -> list[Token]:
-    """Past an asm; the tokens of the block that does the same."""
+    """Parse an asm; the tokens of an equivalent block."""
     start = reader.advance()
     while reader.token.text in ("volatile", "__volatile__", "inline", "goto"):
         reader.advance()
@@ -99,9 +101,9 @@ def assembly(reader: Reader) -> list[Token]:
         reader.advance()
     parts = _parts(inside)
     code = "".join(_text(reader, t) for t in parts[0])
-    operands = [_operand(reader, piece) for part in parts[1:3] for piece in _split(part, ",")]
-    for kind, tokens in operands:  # "0"(x): the same register as the first operand, which must be x then
-        if kind.isdigit() and (int(kind) >= len(operands) or _words(tokens) != _words(operands[int(kind)][1])):
+    operands = [_operand(reader, piece) for part in parts[1:3] if part for piece in split(part, ",")]
+    for kind, tokens in operands:  # "0"(x): the register of the first operand, which must be x too
+        if kind.isdigit() and (int(kind) >= len(operands) or _texts(tokens) != _texts(operands[int(kind)][1])):
             raise reader.error("two operands in one register are not supported in inline assembly", tokens[0])
     try:
         kinds = [operands[int(kind)][0] if kind.isdigit() else kind for kind, _ in operands]
@@ -122,22 +124,22 @@ def assembly(reader: Reader) -> list[Token]:
 
 
 def statements(code: str, unit: Assembly, extended: bool) -> str:
-    """The text of a block in C."""
-    if len(code) > LONGEST:
+    """The text of a C block."""
+    if len(code) > MAX_CHARACTERS:
         raise UnknownInstructionError("so long a text")
     code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.S)
     if extended:
         code = code.replace("%%", "%")
     out: list[str] = []
-    pieces = [p.strip() for p in re.split(r";", code)]
-    if len(pieces) > MOST:
+    pieces = [p.strip() for p in code.split(";")]
+    if len(pieces) > MAX_INSTRUCTIONS:
         raise UnknownInstructionError("so long a text")
     for piece in pieces:
         while piece and piece[0] in "{}":
             piece = piece[1:].strip()
         if piece:
             out.append(_statement(piece.rstrip("} \t\n") if piece.count("}") > piece.count("{") else piece, unit))
-    declared = [f"{_c_type(kind)} {_plain(name)};" for name, kind in unit.registers.items()]
+    declared = [f"{_c_type(kind)} {_variable(name)};" for name, kind in unit.registers.items()]
     return "{" + " ".join([*declared, *out]) + "}"
 
 
@@ -145,8 +147,7 @@ def _statement(piece: str, unit: Assembly) -> str:
     guard = re.match(r"@(!?)(%?\w+)\s+(?!@)(.*)", piece, re.S | re.A)
     if guard:
         return f"if ({guard[1]}{unit.name(guard[2])}) {{ {_statement(guard[3], unit)} }}"
-    words = piece.split(None, 1)
-    opcode, rest = words[0], words[1] if len(words) > 1 else ""
+    opcode, rest = (*piece.split(None, 1), "")[:2]
     try:
         if opcode == ".reg":
             _declare(rest, unit)
@@ -162,13 +163,13 @@ def _declare(rest: str, unit: Assembly) -> None:
     kind, names = rest.split(None, 1)
     for name in names.split(","):
         many = re.fullmatch(r"\s*(%?[A-Za-z_$]\w*)<([0-9]+)>\s*", name, re.A)
-        made = [f"{many[1]}{i}" for i in range(min(int(many[2]), MOST))] if many else [name.strip()]
+        made = [f"{many[1]}{i}" for i in range(min(int(many[2]), MAX_INSTRUCTIONS))] if many else [name.strip()]
         if not all(re.fullmatch(r"%?[A-Za-z_$][\w$]*", m, re.A) for m in made):
             raise ValueError
         unit.registers.update(dict.fromkeys(made, CLASSES.get(kind.lstrip("."), "r")))
 
 
-def _plain(name: str) -> str:
+def _variable(name: str) -> str:
     return "__register_" + re.sub(r"[^0-9A-Za-z_]", "_", name)
 
 
@@ -179,27 +180,14 @@ def _c_type(kind: str) -> str:
 
 
 def _parts(inside: list[Token]) -> list[list[Token]]:
-    """What the colons part: the text, outputs, inputs, what else changes."""
+    """The text, outputs, inputs and clobbers."""
     tokens = []
-    for token in inside:  # `::` is two of them
+    for token in inside:  # `::` is two colons
         if token.text == "::" and token.kind == "punct":
             tokens += [token._replace(text=":"), token._replace(text=":")]
         else:
             tokens.append(token)
-    return _split(tokens, ":")
-
-
-def _split(tokens: list[Token], mark: str) -> list[list[Token]]:
-    out: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        if token.kind == "punct":
-            depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(token.text, 0)
-        if depth == 0 and token.text == mark and token.kind == "punct":
-            out.append([])
-        else:
-            out[-1].append(token)
-    return out if len(out) > 1 or out[0] or mark == ":" else []
+    return split(tokens, ":")
 
 
 def _text(reader: Reader, token: Token) -> str:
@@ -211,12 +199,12 @@ def _text(reader: Reader, token: Token) -> str:
     raise reader.error("the text of inline assembly is expected here", token)
 
 
-def _words(tokens: list[Token]) -> list[str]:
+def _texts(tokens: list[Token]) -> list[str]:
     return [t.text for t in tokens]
 
 
 def _operand(reader: Reader, piece: list[Token]) -> tuple[str, list[Token]]:
-    """The class of register, or the number of the operand it shares one with; and what stands in the brackets."""
+    """The register class, or the number of the operand whose register it shares; and the tokens in the brackets."""
     if len(piece) < 4 or piece[0].kind != "string":
         raise reader.error("an operand is expected here", piece[0] if piece else None)
     kind = _text(reader, piece[0]).strip("=+&")

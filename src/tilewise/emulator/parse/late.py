@@ -1,6 +1,6 @@
-"""Functions that call each other across files (expressions hold types, types hold expressions), bound by name.
+"""Late-bound functions, for modules that call each other: expressions contain types, types contain expressions.
 
-A file hands in what others above it in the imports may call; imports themselves go one way."""
+A module that is imported later provides its functions; those that it imports call them as `late.name`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of library functions as bytes: a program reads a few of the thousand that headers have."""
+"""Bodies of header functions as marshalled tokens: a program parses a few of a thousand."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def pack(tokens: list[Token]) -> bytes:
 
 
 def tokens_of(body: list[Token] | bytes) -> list[Token]:
-    """The tokens of a body, packed or not; what macros they came from is no longer known of packed ones."""
+    """The tokens of a body, packed or not; packed ones lack `origin` and `hidden`."""
     return [Token(*fields) for fields in marshal.loads(body)] if isinstance(body, bytes) else body

@@ -1,4 +1,4 @@
-"""What each instruction of PTX does, as C: name -> (the asm, the parts of the opcode, its operands) -> a statement."""
+"""PTX instructions as C: FORMS[name](asm, parts of the opcode, operands) returns a statement."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ATOMIC = {"add": "atomicAdd", "min": "atomicMin", "max": "atomicMax", "exch": "a
 
 
 class UnknownInstructionError(EngineError):
-    """PTX that is not written as C here; its text."""
+    """PTX that is not translated; its text."""
 
 
 def _type(opcode: list[str], which: int = -1) -> str:
@@ -140,7 +140,7 @@ def _function(unit: Any, opcode: list[str], o: list[str]) -> str:
 def _unary(form: str) -> Callable[[Any, list[str], list[str]], str]:
     def made(unit: Any, opcode: list[str], o: list[str]) -> str:
         type_ = _type(opcode)
-        return str(unit.write(o[0], "u32" if "pop" in form else type_, form.format(unit.read(o[1], type_))))
+        return str(unit.write(o[0], type_, form.format(unit.read(o[1], type_))))
 
     return made
 
@@ -151,20 +151,19 @@ def _count(unit: Any, opcode: list[str], o: list[str]) -> str:
 
 
 def _field(unit: Any, opcode: list[str], o: list[str]) -> str:
-    """bfe: so many bits from there on."""
+    """bfe: extract a bit field."""
     type_ = _type(opcode)
-    bits, wide = _bits(type_), "long" if type_[0] == "s" else "unsigned long"
-    if bits != 32:
+    if _bits(type_) != 32:
         raise UnknownInstructionError(".".join(opcode))
     value, at, many = unit.read(o[1], "u32"), unit.read(o[2], "u32"), unit.read(o[3], "u32")
     part = f"((unsigned long){value} >> ({at} & 255) << 1 & ((2ul << ({many} & 255)) - 2)) >> 1"
     if type_[0] == "s":
-        part = f"(({wide})(({part}) << (64 - ({many} & 63))) >> (64 - ({many} & 63)))"
+        part = f"((long)(({part}) << (64 - ({many} & 63))) >> (64 - ({many} & 63)))"
     return str(unit.write(o[0], type_, f"{many} == 0 || {at} > 31 ? 0 : {part}"))
 
 
 def _insert(unit: Any, opcode: list[str], o: list[str]) -> str:
-    """bfi: so many bits of one put into another."""
+    """bfi: insert a bit field."""
     if _type(opcode) != "b32":
         raise UnknownInstructionError(".".join(opcode))
     part, into, at, many = (unit.read(x, "u32") for x in o[1:5])
@@ -218,7 +217,7 @@ def _atomic(unit: Any, opcode: list[str], o: list[str]) -> str:
 
 
 def _to_address(unit: Any, opcode: list[str], o: list[str]) -> str:
-    """cvta: between addresses of all memory and those of shared memory."""
+    """cvta: between generic and shared addresses."""
     type_ = _type(opcode)
     value = unit.name(o[1])
     if "shared" in opcode:
@@ -230,7 +229,7 @@ def _to_address(unit: Any, opcode: list[str], o: list[str]) -> str:
 
 
 def _copy(unit: Any, opcode: list[str], o: list[str]) -> str:
-    """cp.async: at once."""
+    """cp.async as a synchronous copy."""
     if "commit_group" in opcode or "wait_group" in opcode or "wait_all" in opcode:
         return ""
     to = _address(unit, ["shared"], o[0], "u32")

@@ -1,4 +1,4 @@
-"""Classes and structs of a host program: fields, methods, nested types."""
+"""Classes and structs: fields, methods, nested types."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def class_definition(reader: Reader, out: Any, template: list[Any], given_name: 
 
 
 def _alignment(reader: Reader) -> Any:
-    """1, or the expression of alignas(sizeof(T) * N), known where the class is."""
+    """1, or the expression of alignas(sizeof(T) * N), evaluated with the layout."""
     alignment: Any = 1
     while reader.token.text in ("alignas", "__align__", "__attribute__"):
         word, start = reader.advance().text, reader.position
         inside = reader.skip_balanced()
         end = reader.position
         reader.position = start + 1
-        if word == "__attribute__":  # ((aligned(16))), ((packed)): which is not known
+        if word == "__attribute__":  # ((aligned(16))); ((packed)) is ignored
             numbers = [i for i, t in enumerate(inside) if t.kind == "number"]
             if not numbers:
                 reader.position = end
@@ -101,7 +101,7 @@ def _alignment(reader: Reader) -> Any:
 
 
 def unnamed_after_typedef(reader: Reader) -> str:
-    """typedef struct { … } Name: the name it gets from what follows."""
+    """The name that follows in typedef struct { … } Name."""
     start = reader.position
     reader.advance()
     reader.skip_attributes()
@@ -145,10 +145,10 @@ def _member(reader: Reader, out: Any, made: tree.Class, name: str) -> None:
         inner = class_definition(reader, out, made.template, "")
         reader.scope = kept
         short = inner.name.rpartition("::")[2]
-        named = tree.TypeName(inner.name, own_arguments(made))  # it has the parameters of the class around it
+        named = tree.TypeName(inner.name, own_arguments(made))  # with the template parameters of the enclosing class
         made.types[short] = named
         reader.local_types[-1].add(short)
-        if "@" in inner.name and reader.at(";"):  # an unnamed union or struct: its members are this one's
+        if "@" in inner.name and reader.at(";"):  # an unnamed union or struct: its members belong to this class
             made.fields.append(tree.Variable("", named))
         _fields(reader, made, named, frozenset())
     elif text == "static_assert":
@@ -158,14 +158,14 @@ def _member(reader: Reader, out: Any, made: tree.Class, name: str) -> None:
 
 
 def own_arguments(made: tree.Class) -> list[Any] | None:
-    """The parameters of a class template as arguments: what its name means inside it."""
+    """The template parameters as arguments: inside a class template its name stands for name<parameters>."""
     if not made.template:
         return None
     return [tree.TypeName(t.name) if t.is_type else tree.Name(t.name) for t in made.template]
 
 
 def _friend(reader: Reader, out: Any, made: tree.Class) -> None:
-    """A function beside the class, a template where the class is one."""
+    """A friend function; of a class template, a function template."""
     reader.advance()
     if reader.token.text in ("class", "struct") or reader.peek().text == ";":
         reader.skip_past(";")
@@ -216,35 +216,35 @@ def _member_type(reader: Reader, made: tree.Class) -> None:
 
 
 def _method_or_field(reader: Reader, out: Any, made: tree.Class, name: str, template: list[Any]) -> None:
-    words: set[str] = set()
+    specifiers: set[str] = set()
     reader.skip_attributes()
     while reader.token.text in read_type.STORAGE:
-        words.add(reader.advance().text)
+        specifiers.add(reader.advance().text)
     short = name.rpartition("::")[2]
     if reader.at(short) and reader.peek().text == "(":  # a constructor
-        method = function_rest(reader, out, None, words, template, made)
+        method = function_rest(reader, out, None, specifiers, template, made)
         method.name = "<new>"
         made.methods.append(method)
         return
     if reader.at("~") or reader.at("operator"):
-        made.methods.append(function_rest(reader, out, None, words, template, made))
+        made.methods.append(function_rest(reader, out, None, specifiers, template, made))
         return
-    base = read_type.specifiers(reader, words)
+    base = read_type.specifiers(reader, specifiers)
     mark = reader.position
     type_ = read_type.pointers(reader, base)
     if reader.at("operator") or (reader.token.kind == "name" and reader.peek().text == "("):
-        made.methods.append(function_rest(reader, out, type_, words, template, made))
+        made.methods.append(function_rest(reader, out, type_, specifiers, template, made))
         return
     reader.position = mark
-    _fields(reader, made, base, frozenset(words))
+    _fields(reader, made, base, frozenset(specifiers))
 
 
-def _fields(reader: Reader, made: tree.Class, base: Any, words: frozenset[str]) -> None:
+def _fields(reader: Reader, made: tree.Class, base: Any, specifiers: frozenset[str]) -> None:
     while not reader.at(";"):
         if reader.peek().text == ":" and reader.token.kind == "name":
             raise reader.error("bit fields are not supported")
-        item = read_statement.variable(reader, base, words)
-        if "static" in words:
+        item = read_statement.variable(reader, base, specifiers)
+        if "static" in specifiers:
             made.constants[item.name] = (None, item)
         else:
             made.fields.append(item)
@@ -254,7 +254,7 @@ def _fields(reader: Reader, made: tree.Class, base: Any, words: frozenset[str]) 
 
 
 def variable_template(reader: Reader, out: Any, base: Any, template: list[Any]) -> None:
-    """template <class T> constexpr bool is_big = …: a class template with one constant, which `is_big<int>` means."""
+    """template <class T> constexpr bool is_big = …: a class template whose constant is the value of `is_big<int>`."""
     item = read_statement.variable(reader, base, frozenset())
     reader.expect(";")
     name = f"{reader.scope}::{item.name}" if reader.scope else item.name

@@ -1,4 +1,4 @@
-"""What stands at file level: functions, classes, variables, namespaces. Bodies are kept as tokens until they run."""
+"""File-level declarations: functions, classes, variables, namespaces. Function bodies stay tokens until a call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tilewise.errors import KernelError
 
 
 def read_tokens(source: Source, tokens: list[Token], before: Declared, library: bool) -> Declared:
-    """Everything in the tokens, added to what was declared before."""
+    """Parse all declarations and add them to `before`."""
     out, names = before.entities, before.names
     names.types |= set(types.NAMED) | {f"std::{n}" for n in types.NAMED}
     reader = Reader(source, tokens, names, library=library)
@@ -36,7 +36,7 @@ def read_tokens(source: Source, tokens: list[Token], before: Declared, library: 
 
 
 def _entity_or_refusal(reader: Reader, out: Entities) -> None:
-    """One entity; what cannot be read does not keep the others from being read."""
+    """One entity; an error is recorded and the entity skipped."""
     start, scope, depth, locals_ = reader.position, reader.scope, reader.depth, len(reader.local_types)
     try:
         entity(reader, out, [])
@@ -52,15 +52,15 @@ def _entity_or_refusal(reader: Reader, out: Entities) -> None:
         skip_entity(reader)
         head = reader.tokens[start : reader.position]
         opens = next((i for i, t in enumerate(head) if i and t.text == "(" and head[i - 1].kind == "name"), 0)
-        words = {t.text for t in head[:opens]}
+        specifiers = {t.text for t in head[:opens]}
         if opens and head[-1].text != ";":
             launches = any(t.text == "<<<" for t in head)
-            kept = out.refused if "__global__" in words or launches else out.unread
+            kept = out.refused if "__global__" in specifiers or launches else out.refused_functions
             kept.setdefault(head[opens - 1].text, refusal)
 
 
 def skip_entity(reader: Reader) -> None:
-    """Past a declaration that cannot be read: to the ; or the } that ends it, at least one token."""
+    """Skip a declaration: past the ; or } that ends it, at least one token."""
     start = reader.position
     while reader.token.kind != "end":
         if reader.at("}") and reader.position > start:
@@ -79,7 +79,7 @@ def entity(reader: Reader, out: Entities, template: list[tree.TemplateParameter]
     text = reader.token.text
     if text in MISSPELT:
         raise reader.error(f"{text} is no word of CUDA: {MISSPELT[text]} has two underscores on each side")
-    if text == "main" and reader.peek().text == "(":  # main() { … }: its int is left out, as compilers let pass
+    if text == "main" and reader.peek().text == "(":  # main() { … } without its int, which compilers accept
         function_rest(reader, out, tree.TypeFixed(types.INT), set(), template)
         return
     known = ENTITIES.get(text)
@@ -121,7 +121,7 @@ def _namespace(reader: Reader, out: Entities, template: list[Any]) -> bool:
         reader.advance()
     reader.advance()
     kept = reader.scope
-    if reader.at("{"):  # without a name
+    if reader.at("{"):  # unnamed
         _members(reader, out)
         return True
     name = reader.qualified()
@@ -188,15 +188,15 @@ def _typedef(reader: Reader, out: Entities, template: list[Any]) -> bool:
     return True
 
 
-def _class_behind_words(
+def _class_after_specifiers(
     reader: Reader, out: Entities, template: list[Any], local: bool = False
 ) -> tree.Declaration | bool:
-    """`static struct X { … } x;`, `__host__ __device__ struct X { … };`: words that compilers pass over."""
-    start, words = reader.position, set()
-    while reader.token.text in CLASS_WORDS:
-        words.add(reader.advance().text)
+    """`static struct X { … } x;`, `__host__ __device__ struct X { … };`: specifiers that do not change the class."""
+    start, specifiers = reader.position, set()
+    while reader.token.text in CLASS_SPECIFIERS:
+        specifiers.add(reader.advance().text)
     if reader.token.text in ("struct", "class", "union"):
-        made = _class(reader, out, template, frozenset(words), local)
+        made = _class(reader, out, template, frozenset(specifiers), local)
         if made is not False:
             return made
     reader.position = start
@@ -204,7 +204,7 @@ def _class_behind_words(
 
 
 def _class(
-    reader: Reader, out: Entities, template: list[Any], words: frozenset[str] = frozenset(), local: bool = False
+    reader: Reader, out: Entities, template: list[Any], specifiers: frozenset[str] = frozenset(), local: bool = False
 ) -> tree.Declaration | bool:
     if reader.peek().kind == "name" and reader.peek(2).text == ";":
         reader.advance()
@@ -233,18 +233,20 @@ def _class(
     reader.position = start
     made = class_definition(reader, out, template, "")
     base: Any = tree.TypeName(made.name, None)
-    return _behind_type(reader, out, tree.TypeConst(base) if words & {"const", "constexpr"} else base, words, local)
+    return _variables_after_type(
+        reader, out, tree.TypeConst(base) if specifiers & {"const", "constexpr"} else base, specifiers, local
+    )
 
 
-def _behind_type(
-    reader: Reader, out: Entities, base: Any, words: frozenset[str], local: bool
+def _variables_after_type(
+    reader: Reader, out: Entities, base: Any, specifiers: frozenset[str], local: bool
 ) -> tree.Declaration | bool:
-    """The variables that follow a class or an enum up to the semicolon: a function's own, or the file's."""
+    """Variables between the } of a class or enum and the semicolon: locals, or of the file."""
     made: tree.Declaration | bool = True
     if local and (reader.token.kind == "name" or reader.at("*")):
-        made = read_statement.variables(reader, base, words, reader.token.line, reader.token.column)
+        made = read_statement.variables(reader, base, specifiers, reader.token.line, reader.token.column)
     elif reader.token.kind == "name" or reader.at("*"):
-        _variables(reader, out, base, words)
+        _variables(reader, out, base, specifiers)
         return True
     reader.expect(";")
     return made
@@ -253,7 +255,7 @@ def _behind_type(
 def _enum(reader: Reader, out: Entities, template: list[Any], local: bool = False) -> tree.Declaration | bool:
     if reader.peek().kind == "name" and reader.peek().text not in ("class", "struct") and reader.peek(2).kind == "name":
         return False
-    return _behind_type(reader, out, enum(reader, out), frozenset(), local)
+    return _variables_after_type(reader, out, enum(reader, out), frozenset(), local)
 
 
 def _template(reader: Reader, out: Entities, template: list[Any]) -> bool:
@@ -281,21 +283,21 @@ MISSPELT = {
     for right in range(4)
     if (left or right) and (left, right) != (2, 2)
 }
-CLASS_WORDS = ("__host__", "__device__", "__constant__", "__managed__", "static", "const")
+CLASS_SPECIFIERS = ("__host__", "__device__", "__constant__", "__managed__", "static", "const")
 ENTITIES: dict[str, Callable[[Reader, Entities, list[Any]], Any]] = {
     ";": _empty, "extern": _extern, "namespace": _namespace, "inline": _namespace, "using": _using,
     "typedef": _typedef, "struct": _class, "class": _class, "union": _class, "enum": _enum, "template": _template,
-    **dict.fromkeys(CLASS_WORDS, _class_behind_words),
+    **dict.fromkeys(CLASS_SPECIFIERS, _class_after_specifiers),
     "static_assert": _static_assert, "_Static_assert": _static_assert, "__asm__": _static_assert,
 }  # fmt: skip
 
 
 def _function_or_variables(reader: Reader, out: Entities, template: list[Any]) -> None:
-    words: set[str] = set()
+    specifiers: set[str] = set()
     reader.skip_attributes()
     with reader.local_scope():
         kept = reader.position
-        base = read_type.specifiers(reader, words)
+        base = read_type.specifiers(reader, specifiers)
         mark = reader.position
         type_ = read_type.pointers(reader, base)
         extra: set[str] = set()
@@ -303,25 +305,25 @@ def _function_or_variables(reader: Reader, out: Entities, template: list[Any]) -
             extra.add(reader.advance().text)
         reader.skip_attributes()
         if reader.at("operator") or _is_function(reader):
-            function_rest(reader, out, type_, words | extra, template)
+            function_rest(reader, out, type_, specifiers | extra, template)
             return
         constructor = reader.at("(") and isinstance(base, tree.TypeName) and base.name in out.classes
         if constructor or (isinstance(base, tree.TypeName) and reader.at("::")):
             reader.position = kept  # Class::Class(…), Class::~Class(), Class<T>::method
-            for _ in words:
+            for _ in specifiers:
                 if reader.token.text in read_type.STORAGE:
                     reader.advance()
-            function_rest(reader, out, None, words, template)
+            function_rest(reader, out, None, specifiers, template)
             return
         reader.position = mark
         if template:
             variable_template(reader, out, base, template)
             return
-    _variables(reader, out, base, frozenset(words))
+    _variables(reader, out, base, frozenset(specifiers))
 
 
 def _is_function(reader: Reader) -> bool:
-    """A name, qualified or not, and ( with parameters behind it."""
+    """Whether a (qualified) name and a parameter list follow."""
     if reader.token.kind != "name":
         return False
     i = reader.position
@@ -354,19 +356,19 @@ def _is_function(reader: Reader) -> bool:
                 return True
         reader.position = i
         reader.skip_balanced()
-        return reader.at("{")  # a function, though a type of its parameters is not known
+        return reader.at("{")  # a function with a parameter of an unknown type
     finally:
         reader.rewind(start)
 
 
-def _variables(reader: Reader, out: Entities, base: Any, words: frozenset[str]) -> None:
+def _variables(reader: Reader, out: Entities, base: Any, specifiers: frozenset[str]) -> None:
     if isinstance(base, tree.TypeName) and base.name == "texture":  # the host binds it, kernels fetch through it
-        words |= {"__managed__"}
+        specifiers |= {"__managed__"}
     while True:
-        item = read_statement.variable(reader, base, words)
+        item = read_statement.variable(reader, base, specifiers)
         reader.local_values[-1].discard(item.name)
         name = qualify(reader, item.name)
-        if not (name in out.variables and "extern" in words):
+        if not (name in out.variables and "extern" in specifiers):
             if name not in out.variables:
                 out.order.append(name)
             out.variables[name] = item
@@ -376,7 +378,7 @@ def _variables(reader: Reader, out: Entities, base: Any, words: frozenset[str]) 
 
 
 def _local_entity(reader: Reader, out: Entities) -> Any:
-    """A class, enum, alias or assertion inside a function; None where it is a variable after all."""
+    """A class, enum, alias or static_assert inside a function; None if it is a variable."""
     token = reader.token
     text = token.text
     made: tree.Declaration | bool = True
@@ -391,7 +393,7 @@ def _local_entity(reader: Reader, out: Entities) -> Any:
     elif text == "enum":
         made = _enum(reader, out, [], local=True)
     else:
-        made = _class_behind_words(reader, out, [], local=True)
+        made = _class_after_specifiers(reader, out, [], local=True)
     return None if made is False else tree.Nothing(line=token.line) if made is True else made
 
 

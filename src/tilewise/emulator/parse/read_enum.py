@@ -1,4 +1,4 @@
-"""Enumerations: a type, and its members as constants."""
+"""Enumerations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions of a host program, by precedence."""
+"""Expressions, by precedence climbing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tilewise.emulator.parse import read_type, tree
 from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.read_primary import operator_name, primary
 from tilewise.emulator.parse.reading import Reader
-from tilewise.emulator.source.lexer import Token
+from tilewise.emulator.source.lexer import Token, split
 from tilewise.emulator.source.source import Span
 from tilewise.errors import KernelError
 
@@ -17,7 +17,6 @@ LEVELS = (
     ("*", "/", "%"),
 )  # fmt: skip
 PRECEDENCE = {op: level for level, ops in enumerate(LEVELS) for op in ops}
-WORDS = {"and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor": "^"}
 ASSIGN = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "|=", "^="})
 
 
@@ -63,8 +62,8 @@ def binary(reader: Reader, level: int) -> Any:
     left = unary(reader)
     while True:
         token = reader.token
-        op = WORDS.get(token.text, token.text)
-        found = PRECEDENCE.get(op) if token.kind in ("punct", "name") else None
+        op = token.text
+        found = PRECEDENCE.get(op) if token.kind == "punct" else None
         if found is None or found < level or (reader.angle and op in (">", ">>")):
             return left
         reader.advance()
@@ -82,10 +81,10 @@ def unary(reader: Reader) -> Any:
 
 
 def _unary(reader: Reader, token: Token) -> Any:
-    text = WORDS.get(token.text, token.text)
+    text = token.text
     where: dict[str, Any] = {"line": token.line, "column": token.column}
     with reader.deeper():
-        if token.kind == "punct" or token.text in WORDS:
+        if token.kind == "punct":
             if text in ("++", "--"):
                 reader.advance()
                 return tree.Step(text[0], unary(reader), True, **where)
@@ -107,7 +106,7 @@ def _unary(reader: Reader, token: Token) -> Any:
 
 
 def _cast(reader: Reader) -> Any:
-    """`(type) e`, where the bracket holds a type."""
+    """`(type) e`; None if the brackets contain no type."""
     start = reader.position
     token = reader.advance()
     if not read_type.starts_type(reader):
@@ -258,7 +257,7 @@ def postfix(reader: Reader, value: Any, start: Token) -> Any:
 
 
 def _member(reader: Reader, value: Any, arrow: bool, where: dict[str, Any]) -> Any:
-    said = reader.take("template")
+    explicit = reader.take("template")
     owner = ""
     if reader.at("~"):
         reader.advance()
@@ -273,7 +272,7 @@ def _member(reader: Reader, value: Any, arrow: bool, where: dict[str, Any]) -> A
             reader.advance()
             owner, name = name, reader.advance().text
     given = None
-    if reader.at("<") and (said or name in ("get", "count", "convert", "data_ptr") or _type_follows(reader)):
+    if reader.at("<") and (explicit or name in ("get", "count", "convert", "data_ptr") or _type_follows(reader)):
         start = reader.position
         try:
             given = read_type.template_arguments(reader)
@@ -286,7 +285,7 @@ def _member(reader: Reader, value: Any, arrow: bool, where: dict[str, Any]) -> A
 
 
 def _type_follows(reader: Reader) -> bool:
-    """m.at<float>(i): what stands behind the < is a type, so it is no comparison."""
+    """m.at<float>(i): a type after the <, so it is no comparison."""
     start = reader.position
     reader.advance()
     found = read_type.starts_type(reader)
@@ -295,7 +294,7 @@ def _type_follows(reader: Reader) -> bool:
 
 
 def _launch(reader: Reader, kernel: Any) -> Any:
-    """kernel<<<grid, block, shared, stream>>>(…), however the angles are spaced."""
+    """kernel<<<grid, block, shared, stream>>>(…), also with spaces between the angles."""
     token = reader.token
     where: dict[str, Any] = {"line": kernel.line, "column": kernel.column}
     angles = 0
@@ -321,19 +320,8 @@ def _launch(reader: Reader, kernel: Any) -> Any:
         extent = Span(kernel.line, kernel.column, last.column + len(last.text) - kernel.column)
     start = reader.position + 1
     given = arguments(reader)
-    written = _split(reader.tokens[start : reader.position - 1])
+    written = ["".join(t.text for t in part) for part in split(reader.tokens[start : reader.position - 1], ",")]
     return tree.Launch(kernel, configuration, given, written, extent=extent, **where)
-
-
-def _split(tokens: list[Token]) -> list[str]:
-    out, depth = [""], 0
-    for token in tokens:
-        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(token.text, 0)
-        if token.text == "," and depth == 0:
-            out.append("")
-        else:
-            out[-1] += token.text
-    return out
 
 
 provide(arguments, assignment, braces, comma)

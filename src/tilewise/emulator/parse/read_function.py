@@ -1,4 +1,4 @@
-"""Functions and lambdas, from their heads to their bodies; template heads."""
+"""Functions, lambdas and template heads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewise.emulator.source.lexer import Token
 
 
 def template_head(reader: Reader) -> list[tree.TemplateParameter]:
-    """template <typename T, int N = 4>; the names are declared in the scope that is open."""
+    """template <typename T, int N = 4>; declares the names in the innermost scope."""
     reader.expect("template")
     reader.expect("<")
     out: list[tree.TemplateParameter] = []
@@ -40,7 +40,7 @@ def template_head(reader: Reader) -> list[tree.TemplateParameter]:
                 reader.local_types[-1].add(name)
             else:
                 type_ = read_type.specifiers(reader, set())
-                if reader.token.kind == "number" and reader.token.origin:  # -D put a value in its place
+                if reader.token.kind == "number" and reader.token.origin:  # -D replaced the name
                     name = reader.advance().origin
                 else:
                     type_, name, _ = read_type.declarator(reader, type_)
@@ -57,7 +57,7 @@ def template_head(reader: Reader) -> list[tree.TemplateParameter]:
 
 
 def _constraint(reader: Reader) -> str:
-    """Past the concept of `template <std::integral T>`, and its name; '' where a type or a value begins."""
+    """Skip the concept of `template <std::integral T>`; its name, or '' if a type or a value begins."""
     if reader.token.kind != "name" or read_type.starts_type(reader):
         return ""
     name, end = reader.ahead_qualified(reader.position)
@@ -69,7 +69,7 @@ def _constraint(reader: Reader) -> str:
 
 
 def _requirement(reader: Reader) -> None:
-    """Past `requires A<T> && (…)`: what does not fit is not looked at, so it is taken as met."""
+    """Skip `requires A<T> && (…)`: it is taken to hold."""
     if not reader.take("requires"):
         return
     while True:
@@ -90,9 +90,9 @@ def _skip_angles(reader: Reader) -> None:
 
 
 def function_rest(
-    reader: Reader, out: Any, result: Any, words: set[str], template: list[Any], owner: tree.Class | None = None
+    reader: Reader, out: Any, result: Any, specifiers: set[str], template: list[Any], owner: tree.Class | None = None
 ) -> tree.Function:
-    """From the name on: parameters, qualifiers, constructor initialisers, and the tokens of the body."""
+    """A function from its name on: parameters, qualifiers, constructor initialisers, tokens of the body."""
     token = reader.token
     class_name, name = _function_name(reader)
     with reader.local_scope():
@@ -102,7 +102,7 @@ def function_rest(
             reader.local_types[-1] |= set(inside.types)
         found, variadic = read_type.parameters(reader)
         made = tree.Function(
-            name, result, found, frozenset(words), template, variadic, owner=owner, scope=reader.scope,
+            name, result, found, frozenset(specifiers), template, variadic, owner=owner, scope=reader.scope,
             library=reader.library, line=token.line, column=token.column,
         )  # fmt: skip
         _after_parameters(reader, made)
@@ -117,7 +117,7 @@ def function_rest(
 
 
 def _function_name(reader: Reader) -> tuple[str, str]:
-    """(class it is defined for from outside, name)."""
+    """(class of an out-of-class definition or '', name)."""
     parts: list[str] = []
     while True:
         if reader.at("operator"):
@@ -174,7 +174,7 @@ def _after_parameters(reader: Reader, made: tree.Function) -> None:
         text = reader.token.text
         if text in ("const", "override", "final", "volatile", "&", "&&") or text in read_type.STORAGE:
             if text == "const":
-                made.words |= {"const method"}
+                made.specifiers |= {"const method"}
             reader.advance()
             if text == "noexcept" and reader.at("("):
                 reader.skip_balanced()
@@ -193,7 +193,7 @@ def _after_parameters(reader: Reader, made: tree.Function) -> None:
         word = reader.advance().text
         made.defaulted, made.deleted = word == "default", word == "delete"
         if word == "0":
-            made.words |= {"pure"}
+            made.specifiers |= {"pure"}
         reader.expect(";")
         return
     tried = reader.advance() if reader.at("try") else None
@@ -236,7 +236,7 @@ def _initialisers(reader: Reader, made: tree.Function) -> None:
 
 
 def _define_method(reader: Reader, owner: tree.Class, made: tree.Function) -> None:
-    """A method defined outside its class takes the place of its declaration."""
+    """Replace a method's declaration by its out-of-class definition."""
     made.owner = owner
     if made.result is None and made.name not in ("<new>", "~") and not made.name.startswith("operator type"):
         raise reader.error(f"{made.name} is no member of {owner.name}", made)
@@ -246,7 +246,7 @@ def _define_method(reader: Reader, owner: tree.Class, made: tree.Function) -> No
                 continue
             for new, old in zip(made.parameters, known.parameters, strict=True):
                 new.default = new.default or old.default
-            made.words |= known.words
+            made.specifiers |= known.specifiers
             made.template = made.template if known.template else []
             owner.methods[i] = made
             return
@@ -292,7 +292,7 @@ def lambda_(reader: Reader) -> tree.Lambda:
     with reader.local_scope():
         found: list[Any] = []
         variadic = False
-        while reader.token.text in ("__device__", "__host__"):  # who calls it decides where it runs
+        while reader.token.text in ("__device__", "__host__"):  # ignored: the caller decides where it runs
             reader.advance()
         if reader.at("("):
             found, variadic = read_type.parameters(reader)

@@ -1,4 +1,4 @@
-"""The innermost of expressions: literals, names, casts by name, objects made in place."""
+"""Primary expressions: literals, names, named casts, `T(x)` and `T{x}`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from tilewise.emulator.source.lexer import Token
 from tilewise.errors import KernelError
 
 CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "dynamic_cast"})
-ESCAPES = {"n": 10, "t": 9, "r": 13, "\\": 92, "'": 39, '"': 34, "a": 7, "b": 8, "f": 12, "v": 11, "?": 63, "e": 27}
 
 
 def operator_name(reader: Reader) -> str:
-    """`operator` and its sign; a conversion is `operator` and its type's first word."""
+    """The name of an operator function, as `operator+`; of a conversion, `operator type`."""
     reader.expect("operator")
     if reader.at("(") and reader.peek().text == ")":
         reader.advance()
@@ -47,9 +46,7 @@ def primary(reader: Reader) -> Any:
         return _string(reader)
     if token.kind == "char":
         reader.advance()
-        text = _bytes_of(reader, token)
-        code = text[-1] if text else 0
-        return tree.Number(code - 256 if code > 127 else code, types.CHAR, **where)
+        return tree.Number(literal.character_value(reader.source, token), types.CHAR, **where)
     if token.text == "(":
         reader.advance()
         with reader.brackets(")"):
@@ -122,7 +119,7 @@ def _of_type(reader: Reader, where: dict[str, Any]) -> Any:
     if isinstance(type_, tree.TypeName) and type_.inner:
         return tree.Name(type_.inner[-1], None, tree.TypeName(type_.name, type_.arguments, type_.inner[:-1]), **where)
     if isinstance(type_, tree.TypeName) and type_.arguments:
-        return tree.Name(tree.VALUE, None, type_, **where)  # of a variable template, or of a class, which has none
+        return tree.Name(tree.VALUE, None, type_, **where)  # is_big<int>, a variable template
     raise reader.error("a value is expected here, not a type")
 
 
@@ -130,52 +127,5 @@ def _string(reader: Reader) -> tree.Text:
     token = reader.token
     value = b""
     while reader.token.kind == "string":
-        value += _bytes_of(reader, reader.advance())
+        value += literal.string_bytes(reader.source, reader.advance())
     return tree.Text(value, line=token.line, column=token.column)
-
-
-def _bytes_of(reader: Reader, token: Token) -> bytes:
-    try:
-        return string_bytes(token.text[1:-1])
-    except ValueError as wrong:
-        raise reader.error(str(wrong), token) from None
-
-
-def _universal(letter: str, digits: str) -> bytes:
-    r"""The character of \u1234 or \U00012345."""
-    wanted = 4 if letter == "u" else 8
-    if len(digits) < wanted or set(digits) - set("0123456789abcdefABCDEF"):
-        raise ValueError(f"\\{letter} is followed by {wanted} hexadecimal digits")
-    code = int(digits, 16)
-    if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-        raise ValueError(f"\\{letter}{digits} is no character")
-    return chr(code).encode()
-
-
-def string_bytes(body: str) -> bytes:
-    out = bytearray()
-    i = 0
-    while i < len(body):
-        ch = body[i]
-        if ch != "\\" or i + 1 >= len(body):
-            out += ch.encode("utf-8", "surrogateescape")
-            i += 1
-            continue
-        follow = body[i + 1]
-        j = i + 2
-        if follow == "x":
-            while j < len(body) and body[j] in "0123456789abcdefABCDEF":
-                j += 1
-            out.append(int(body[i + 2 : j] or "0", 16) & 255)
-        elif follow in "01234567":
-            j = i + 1
-            while j < len(body) and j < i + 4 and body[j] in "01234567":
-                j += 1
-            out.append(int(body[i + 1 : j], 8) & 255)
-        elif follow in "uU":
-            j = min(len(body), i + (6 if follow == "u" else 10))
-            out += _universal(follow, body[i + 2 : j])
-        else:
-            out.append(ESCAPES.get(follow, ord(follow) & 255))
-        i = j
-    return bytes(out)

@@ -1,4 +1,4 @@
-"""Statements and local declarations of a host program."""
+"""Statements and local declarations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewise.emulator.parse.reading import Reader
 from tilewise.emulator.source.lexer import Token
 from tilewise.errors import KernelError
 
-CHANGING = ("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "|=", "^=", "++", "--")
+ASSIGNING = ("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "|=", "^=", "++", "--")
 
 
 def block(reader: Reader) -> tree.Block:
@@ -47,7 +47,7 @@ def statement(reader: Reader) -> Any:
 
 
 def _unread(reader: Reader) -> tree.Unread:
-    """Past a statement that cannot be read, brackets matched; the names in it are kept."""
+    """Skip a statement that cannot be parsed, brackets matched."""
     start = reader.token
     changed, mentioned, depth = set(), set(), 0
     while reader.token.kind != "end":
@@ -55,7 +55,7 @@ def _unread(reader: Reader) -> tree.Unread:
         if token.kind == "name":
             mentioned.add(token.text)
             before = reader.tokens[reader.position - 1].text if reader.position else ""
-            if before in ("&", "++", "--", ">>") or reader.peek().text in CHANGING:
+            if before in ("&", "++", "--", ">>") or reader.peek().text in ASSIGNING:
                 changed.add(token.text)
         elif token.text in ("(", "[", "{"):
             depth += 1
@@ -101,7 +101,7 @@ def _statement(reader: Reader, token: Token) -> Any:
         reader.rewind(start)
         undeclared = reader.qualified() if token.kind == "name" else ""
         if "::" not in undeclared or not reader.at("<") or reader.is_function_template(undeclared):
-            raise  # else a::b<…> c; of a header that is not included
+            raise  # else the type a::b<…> of a header that is not included
     if undeclared:
         raise reader.error(f"the type {undeclared} is not declared", token)
     reader.expect(";")
@@ -125,9 +125,7 @@ def is_declaration(reader: Reader) -> bool:
         good = good or after.text in ("*", "&", "&&")
         good = good or (after.text == "(" and reader.peek().text in ("*", "&") and reader.peek(2).kind == "name"
                         and reader.peek(3).text in (")", "["))  # fmt: skip
-    except Exception as error:
-        if not hasattr(error, "line"):
-            raise
+    except KernelError:
         good = False
     reader.rewind(start)
     return good
@@ -141,22 +139,22 @@ def declaration(reader: Reader, closed: bool = True) -> Any:
         made = late.local_entity(reader)
         if made is not None:
             return made
-    words: set[str] = set()
-    base = read_type.specifiers(reader, words)
+    specifiers: set[str] = set()
+    base = read_type.specifiers(reader, specifiers)
     where: dict[str, Any] = {"line": token.line, "column": token.column}
     if (reader.at("[") or (reader.token.text in ("&", "&&") and reader.peek().text == "[")) and tree.is_auto(base):
         return _bindings(reader, where)
-    made = variables(reader, base, frozenset(words), **where)
+    made = variables(reader, base, frozenset(specifiers), **where)
     if closed:
         reader.expect(";")
     return made
 
 
-def variables(reader: Reader, base: Any, words: frozenset[str], line: int, column: int) -> tree.Declaration:
-    """`x, *y = &x, z[3]` behind a type, up to the semicolon."""
+def variables(reader: Reader, base: Any, specifiers: frozenset[str], line: int, column: int) -> tree.Declaration:
+    """`x, *y = &x, z[3]` after a type, up to the semicolon."""
     items: list[tree.Variable] = []
     while not reader.at(";"):
-        items.append(variable(reader, base, words))
+        items.append(variable(reader, base, specifiers))
         if not reader.take(","):
             break
     return tree.Declaration(items, line=line, column=column)
@@ -177,21 +175,20 @@ def _bindings(reader: Reader, where: dict[str, Any]) -> tree.Bindings:
     return tree.Bindings(names, reference, value, **where)
 
 
-def variable(reader: Reader, base: Any, words: frozenset[str]) -> tree.Variable:
+def variable(reader: Reader, base: Any, specifiers: frozenset[str]) -> tree.Variable:
     """One declarator with its initialiser."""
     type_, name, token = read_type.declarator(reader, base, functions=True)
     if not name:
         raise reader.error("a name is expected here")
     where: dict[str, Any] = {"line": token.line, "column": token.column}
-    made = tree.Variable(name, type_, None, None, words, extent=reader.since(token), **where)
+    made = tree.Variable(name, type_, None, None, specifiers, extent=reader.since(token), **where)
     if reader.at("("):
         start = reader.position
         if _declares_function(reader):
             reader.rewind(start)
-            found, variadic = read_type.parameters(reader)
+            found, _ = read_type.parameters(reader)
             made.type = tree.TypeFunction(type_, [p.type for p in found])
-            made.words = words | {"function"}
-            _ = variadic
+            made.specifiers = specifiers | {"function"}
             return made
         reader.rewind(start)
         made.arguments = arguments(reader)
@@ -199,14 +196,14 @@ def variable(reader: Reader, base: Any, words: frozenset[str]) -> tree.Variable:
         made.init = braces(reader) if reader.at("{") else assignment(reader)
     elif reader.at("{"):
         made.init = braces(reader)
-        made.words = words | {"direct"}
+        made.specifiers = specifiers | {"direct"}
     reader.local_values[-1].add(name)
     made.extent = reader.since(token)
     return made
 
 
 def _declares_function(reader: Reader) -> bool:
-    """`float f(int, float*);` in a body: a prototype, and no variable made with ( )."""
+    """`float f(int, float*);` in a body: a prototype, not a variable initialised with ( )."""
     if reader.peek().text == ")":
         return True
     reader.advance()
@@ -214,14 +211,12 @@ def _declares_function(reader: Reader) -> bool:
         return False
     try:
         read_type.declarator(reader, read_type.specifiers(reader, set()))
-    except Exception as error:
-        if not hasattr(error, "line"):
-            raise
+    except KernelError:
         return False
     return reader.token.text in (",", ")", "=")
 
 
-# -- statements by their first word
+# -- statements by their keyword
 
 
 def _if(reader: Reader) -> Any:
@@ -257,7 +252,7 @@ def _for(reader: Reader) -> Any:
             if reader.at(";"):
                 reader.advance()
             elif is_declaration(reader):
-                init = _for_declaration(reader)
+                init = declaration(reader, closed=False)
                 if reader.at(":"):
                     reader.advance()
                     over = braces(reader) if reader.at("{") else comma(reader)
@@ -274,10 +269,6 @@ def _for(reader: Reader) -> Any:
                 step = comma(reader)
         reader.expect(")")
         return tree.For(init, condition, step, extent=reader.since(token), body=statement(reader), **where)
-
-
-def _for_declaration(reader: Reader) -> Any:
-    return declaration(reader, closed=False)
 
 
 def _while(reader: Reader) -> Any:

@@ -1,4 +1,4 @@
-"""Types and declarators of a host program, as C++ writes them."""
+"""Types and declarators."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.reading import Reader
 from tilewise.emulator.source.lexer import Token
+from tilewise.errors import KernelError
 
 BASIC = frozenset({"void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "_Bool"})
 STORAGE = frozenset({
@@ -21,10 +22,10 @@ STARTS = BASIC | STORAGE | {"const", "volatile", "auto", "struct", "class", "uni
                             "using", "static_assert"}  # fmt: skip
 
 
-def combine(reader: Reader, words: list[str]) -> types.Scalar:
-    """`unsigned long int` and its kin."""
-    signed = "unsigned" not in words
-    rest = sorted(w for w in words if w not in ("signed", "unsigned"))
+def combine(reader: Reader, keywords: list[str]) -> types.Scalar:
+    """The type of `unsigned long int` and the like."""
+    signed = "unsigned" not in keywords
+    rest = sorted(w for w in keywords if w not in ("signed", "unsigned"))
     key = " ".join(rest)
     table = {
         "": types.INT, "int": types.INT, "char": types.CHAR, "short": types.SHORT, "int short": types.SHORT,
@@ -34,14 +35,14 @@ def combine(reader: Reader, words: list[str]) -> types.Scalar:
     }  # fmt: skip
     found = table.get(key)
     if found is None:
-        raise reader.error(f"{' '.join(words)} is not a type")
+        raise reader.error(f"{' '.join(keywords)} is not a type")
     if not signed:
         return types.UNSIGNED.get(found, found)
-    return types.SCHAR if found is types.CHAR and "signed" in words else found
+    return types.SCHAR if found is types.CHAR and "signed" in keywords else found
 
 
-def specifiers(reader: Reader, words: set[str]) -> Any:
-    """The type before the declarator; `words` collects static, __global__ and the like."""
+def specifiers(reader: Reader, storage: set[str]) -> Any:
+    """The type before the declarator; `storage` collects static, __global__ and the like."""
     basic: list[str] = []
     const = False
     made: Any = None
@@ -56,7 +57,7 @@ def specifiers(reader: Reader, words: set[str]) -> Any:
             const = const or text == "const"
             reader.advance()
         elif text in STORAGE:
-            words.add(text)
+            storage.add(text)
             reader.advance()
             if text == "explicit" and reader.at("("):
                 reader.skip_balanced()
@@ -72,10 +73,10 @@ def specifiers(reader: Reader, words: set[str]) -> Any:
     if basic:
         made = tree.TypeFixed(combine(reader, basic), line=start.line, column=start.column)
     if made is None:
-        if "constexpr" in words or "static" in words or const:
+        if "constexpr" in storage or "static" in storage or const:
             raise reader.error(f"a type is expected here, not {reader.token.text}")
         raise reader.error(f"{reader.token.text or 'the end'} is not a type that is known here")
-    return tree.TypeConst(made) if const or "constexpr" in words else made
+    return tree.TypeConst(made) if const or "constexpr" in storage else made
 
 
 def _other(reader: Reader, token: Token) -> Any:
@@ -98,7 +99,7 @@ def _other(reader: Reader, token: Token) -> Any:
 
 
 def named_type(reader: Reader) -> Any:
-    """A type by its name, with template arguments and inner names; None where there is none."""
+    """A type by its name, with template arguments and inner names; None if the name is no type."""
     token = reader.token
     name, after = reader.ahead_qualified(reader.position)
     while True:
@@ -148,9 +149,8 @@ def template_argument(reader: Reader) -> Any:
             type_ = type_id(reader)
             if reader.token.text in (",", ">", ">>", "..."):
                 return type_
-        except Exception as error:
-            if not hasattr(error, "line"):
-                raise
+        except KernelError:
+            pass
         reader.rewind(start)
     return late.assignment(reader)
 
@@ -192,7 +192,7 @@ def pointers(reader: Reader, base: Any) -> Any:
 
 
 def declarator(reader: Reader, base: Any, functions: bool = False) -> tuple[Any, str, Token]:
-    """Stars, the name, and what follows it. With `functions`, a ( after the name is left for the caller."""
+    """Pointers, the name and array or function suffixes. With `functions`, a ( after the name is left to the caller."""
     base = pointers(reader, base)
     reader.skip_attributes()
     token = reader.token
@@ -225,7 +225,7 @@ def declarator(reader: Reader, base: Any, functions: bool = False) -> tuple[Any,
 
 
 def _nested(reader: Reader) -> bool:
-    """`(*name)`: a bracket that belongs to the declarator and is no parameter list."""
+    """`(*name)`: a nested declarator, not a parameter list."""
     if not reader.at("("):
         return False
     return reader.peek().text in ("*", "&") or (reader.peek().kind == "name" and reader.peek(2).text == "::"
@@ -247,7 +247,7 @@ def suffixes(reader: Reader, base: Any, arrays_only: bool = False) -> Any:
 
 
 def parameters(reader: Reader) -> tuple[list[tree.Parameter], bool]:
-    """( … ) of a function: its parameters, and whether … ends them."""
+    """A parameter list, and whether it is variadic."""
     reader.expect("(")
     out: list[tree.Parameter] = []
     variadic = False

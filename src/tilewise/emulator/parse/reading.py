@@ -1,8 +1,8 @@
-"""The token stream of a host program, with the names that are types, templates and namespaces so far."""
+"""The parser's token stream, with the names that are types, templates and namespaces so far."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,12 +11,12 @@ from tilewise.emulator.source.lexer import Token
 from tilewise.emulator.source.source import Source, Span
 from tilewise.errors import KernelError
 
-NESTING = 120
+MAX_NESTING = 120
 
 
 @dataclass
 class Names:
-    """What the program has declared at file and namespace level, under its qualified name."""
+    """Qualified names declared at file and namespace level."""
 
     types: set[str] = field(default_factory=set)
     class_templates: set[str] = field(default_factory=set)
@@ -32,7 +32,7 @@ class Names:
         )  # fmt: skip
 
     def candidates(self, name: str, scope: str) -> Iterator[str]:
-        """The qualified names that `name` may stand for, seen from `scope`, nearest first."""
+        """The qualified names that `name` may refer to in `scope`, innermost first."""
         head, _, rest = name.partition("::")
         if name in self.aliases:
             yield self.aliases[name]
@@ -47,7 +47,7 @@ class Names:
         yield name
         for used in self.using:
             yield f"{used}::{name}"
-        if head == "std":  # std::sqrt, std::size_t: C's own
+        if head == "std":  # std::sqrt, std::size_t: C names
             yield rest
         if name.startswith("cuda::std::"):  # libcu++'s names are those of the standard library
             yield from self.candidates(name.removeprefix("cuda::"), scope)
@@ -69,9 +69,8 @@ class Reader:
         self.local_templates: set[str] = set()
         self.angle = 0  # inside template arguments, where > closes
         self.depth = 0
-        self.lenient = False  # a statement that cannot be read is left aside
-        self.splits: list[tuple[int, Token]] = []
-        self.entity: Callable[[Reader], Any] | None = None  # reads a class, an enum or a typedef inside a function
+        self.lenient = False  # statements that cannot be parsed are skipped
+        self.splits: list[tuple[int, Token]] = []  # `>>` tokens of which one > was taken: position, original
 
     # -- tokens
 
@@ -107,7 +106,7 @@ class Reader:
         return self.advance()
 
     def since(self, start: Token) -> Span:
-        """From a token to the last one read, or as much of it as stands on the first one's line."""
+        """The span from `start` to the last token read; `start` alone if that is on another line."""
         last = self.tokens[max(0, self.position - 1)]
         if last.line == start.line and last.column >= start.column:
             return Span(start.line, start.column, last.column + len(last.text) - start.column)
@@ -124,7 +123,7 @@ class Reader:
             self.tokens[where] = token
 
     def close_angle(self) -> None:
-        """A > that ends template arguments; one of the two of >>."""
+        """Take the > that ends template arguments, also one of >>."""
         token = self.token
         if token.text in (">>", ">=", ">>="):
             self.splits.append((self.position, token))
@@ -134,7 +133,7 @@ class Reader:
 
     @contextmanager
     def angles(self) -> Iterator[None]:
-        """Inside < >, and past the > that ends them."""
+        """Inside < >; takes the closing >."""
         kept, self.angle = self.angle, 1
         yield
         self.close_angle()
@@ -142,7 +141,7 @@ class Reader:
 
     @contextmanager
     def brackets(self, close: str = "") -> Iterator[None]:
-        """Inside ( ), [ ] or { } a > is an operator again; past `close` behind that."""
+        """Inside ( ), [ ] or { }, where > is an operator again; takes `close`."""
         kept, self.angle = self.angle, 0
         with self.deeper():
             yield
@@ -158,8 +157,8 @@ class Reader:
     @contextmanager
     def deeper(self) -> Iterator[None]:
         self.depth += 1
-        if self.depth > NESTING:
-            raise self.error(f"nested more than {NESTING} deep")
+        if self.depth > MAX_NESTING:
+            raise self.error(f"nested more than {MAX_NESTING} deep")
         try:
             yield
         finally:
@@ -176,7 +175,7 @@ class Reader:
             self.local_values.pop()
 
     def skip_balanced(self) -> list[Token]:
-        """Past the bracket that closes the one here; the tokens between, both included."""
+        """Skip to the closing bracket; the tokens from one bracket to the other."""
         start = self.position
         depth = 0
         while self.token.kind != "end":
@@ -204,7 +203,7 @@ class Reader:
     # -- names
 
     def qualified(self) -> str:
-        """`a::b::c` from here on, a leading :: dropped."""
+        """Take `a::b::c`, a leading :: dropped."""
         self.take("::")
         parts = [self.advance().text]
         while self.at("::") and self.peek().kind == "name" and self.peek().text != "operator":
@@ -213,21 +212,19 @@ class Reader:
         return "::".join(parts)
 
     def ahead_qualified(self, position: int) -> tuple[str, int]:
-        """The name at `position` without moving: longest prefix that is a name, and where it ends."""
+        """The qualified name at `position`, and where it ends; takes nothing."""
         tokens = self.tokens
         if tokens[position].text == "::":
             position += 1
         parts = [tokens[position].text]
-        position = min(
-            position + 1, len(tokens) - 1
-        )  # where nothing is left the name is empty, and the end stays ahead
+        position = min(position + 1, len(tokens) - 1)  # of the end token the name is empty
         while tokens[position].text == "::" and tokens[position + 1].kind == "name":
             parts.append(tokens[position + 1].text)
             position += 2
         return "::".join(parts), position
 
     def local_type(self, name: str) -> bool | None:
-        """True: a type of an inner scope; False: a value of one; None: nothing local."""
+        """True for a type of an inner scope, False for a variable, None if the name is not local."""
         for types, values in zip(reversed(self.local_types), reversed(self.local_values), strict=True):
             if name in values:
                 return False
@@ -236,7 +233,7 @@ class Reader:
         return None
 
     def type_name(self, name: str) -> str | None:
-        """The qualified name of a type, or None where `name` is none."""
+        """The qualified name of a type; None if `name` is no type."""
         local = self.local_type(name)
         if local is not None:
             return name if local else None

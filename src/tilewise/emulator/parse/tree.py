@@ -1,4 +1,4 @@
-"""The tree of a program and its kernels. Types stay as written until they are resolved where they are used."""
+"""Syntax tree of a program and its kernels. Types stay as written; `sema` resolves them where they are used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tilewise.emulator.parse.type_nodes import TypePointer as TypePointer
 from tilewise.emulator.parse.type_nodes import TypeReference as TypeReference
 from tilewise.emulator.parse.type_nodes import is_auto as is_auto
 
-VALUE = "<value>"  # what a variable template is, as the constant of a class
+VALUE = "<value>"  # a variable template is a class template with this one constant
 
 
 # -- expressions
@@ -28,7 +28,7 @@ VALUE = "<value>"  # what a variable template is, as the constant of a class
 class Number(Node):
     value: Any
     type: Any
-    origin: str = ""  # the macro that stood here
+    origin: str = ""  # the macro that expanded to it
 
 
 @dataclass(eq=False, slots=True)
@@ -100,7 +100,7 @@ class Member(Node):
     name: str
     arrow: bool
     arguments: list[Any] | None = None
-    owner: str = ""  # `x.Class::name`: the class, a base perhaps, whose member is meant
+    owner: str = ""  # of `x.Class::name`: the class, or a base of it
 
 
 @dataclass(eq=False, slots=True)
@@ -159,7 +159,7 @@ class Launch(Node):
     kernel: Any
     configuration: list[Any]
     arguments: list[Any]
-    written: list[str] = field(default_factory=list)  # the arguments
+    written: list[str] = field(default_factory=list)  # the text of each argument
 
 
 @dataclass(eq=False, slots=True)
@@ -176,7 +176,7 @@ class Variable(Node):
     type: Any
     init: Any = None
     arguments: list[Any] | None = None
-    words: frozenset[str] = frozenset()
+    specifiers: frozenset[str] = frozenset()
 
 
 @dataclass(eq=False, slots=True)
@@ -255,7 +255,7 @@ class Goto(Node):
 
 @dataclass(eq=False, slots=True)
 class Jump(Node):
-    word: str
+    keyword: str  # break or continue
 
 
 @dataclass(eq=False, slots=True)
@@ -284,7 +284,7 @@ class Nothing(Node):
 
 @dataclass(eq=False, slots=True)
 class Unread(Node):
-    """A statement that could not be read, where that is let pass: names that may have changed in it, all names."""
+    """A statement that could not be parsed and is skipped: names it may assign to, and all names in it."""
 
     changed: frozenset[str]
     mentioned: frozenset[str]
@@ -315,17 +315,17 @@ class Function(Node):
     name: str  # qualified by its namespaces
     result: Any
     parameters: list[Parameter]
-    words: frozenset[str]
+    specifiers: frozenset[str]  # static, __global__, …, and "const method" or "pure" of a method
     template: list[TemplateParameter] = field(default_factory=list)
     variadic: bool = False
-    tokens: list[Any] | bytes | None = None  # of the body, from { to }, packed in headers; read when it is first called
+    tokens: list[Any] | bytes | None = None  # of the body, with { and }; packed in headers
     initialisers: list[tuple[Any, Any]] = field(default_factory=list)
     owner: Any = None  # the class it is a member of
     scope: str = ""  # the namespace
     library: bool = False
     defaulted: bool = False
     deleted: bool = False
-    body: Any = None  # a lambda's; other bodies are the symbol table's
+    body: Any = None  # of a lambda; SymbolTable.bodies has the others
 
     @property
     def short(self) -> str:
@@ -334,13 +334,13 @@ class Function(Node):
 
     @property
     def on_device(self) -> bool:
-        return "__global__" in self.words or ("__device__" in self.words and "__host__" not in self.words)
+        return "__global__" in self.specifiers or self.specifiers & {"__device__", "__host__"} == {"__device__"}
 
 
 @dataclass(eq=False, slots=True)
 class Class(Node):
     name: str
-    word: str
+    keyword: str  # struct, class or union
     template: list[TemplateParameter] = field(default_factory=list)
     bases: list[Any] = field(default_factory=list)
     fields: list[Variable] = field(default_factory=list)

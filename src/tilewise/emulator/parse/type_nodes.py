@@ -1,4 +1,4 @@
-"""Types as written: names and what is made of them, unresolved until a template's arguments are known."""
+"""Types as written, unresolved until the template arguments are known."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewise.emulator.source.source import Span
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Node:
-    """`line` and `column` are those of its operator or first token, `extent` its whole stretch, where it was read."""
+    """`line` and `column` are those of the operator or first token, `extent` is the whole expression."""
 
     line: int = 0
     column: int = 0
@@ -23,7 +23,7 @@ class Node:
 
 @dataclass(eq=False, slots=True)
 class TypeName(Node):
-    """`std::vector<int>::iterator`: a name, its template arguments, and what is named inside it."""
+    """`std::vector<int>::iterator`: a name, its template arguments, and the member types that follow."""
 
     name: str
     arguments: list[Any] | None = None
@@ -74,7 +74,7 @@ class TypeFunction(Node):
 
 
 def is_auto(written: Any) -> bool:
-    """`auto`, `const auto&`, `auto*`: the type is the value's."""
+    """`auto`, `const auto&`, `auto*`."""
     if isinstance(written, TypeConst):
         return is_auto(written.of)
     return isinstance(written, TypeAuto) or (isinstance(written, (TypeReference, TypePointer)) and is_auto(written.to))

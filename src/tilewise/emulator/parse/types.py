@@ -1,7 +1,8 @@
-"""Types as x86-64 Linux has them: LP64, signed char, and how LLVM writes them."""
+"""C++ types in the x86-64 Linux ABI (LP64, signed char), and their LLVM types."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +28,7 @@ class Scalar(Type):
     def align(self) -> int:  # type: ignore[override]
         return max(1, self.size)
 
-    def __reduce__(self) -> Any:  # one object a basic type, after a round through the cache too
+    def __reduce__(self) -> Any:  # unpickled basic types are the constants below
         if type(self) is Scalar and self.name in BY_NAME:
             return basic, (self.name,)
         return super().__reduce__()
@@ -50,12 +51,9 @@ class Scalar(Type):
 
 @dataclass(frozen=True)
 class Enum(Scalar):
-    """An enumeration: its underlying integer, told apart by name."""
+    """An enumeration: its underlying integer type, distinguished by name."""
 
     scoped: bool = False
-
-    def __str__(self) -> str:
-        return self.name
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class FunctionType(Type):
         return f"{self.result}({', '.join(map(str, self.parameters))})"
 
 
-Slot = tuple[str, tuple[str, ...], bool]  # a virtual method: its name, its parameters' types, whether it is const
+Slot = tuple[str, tuple[str, ...], bool]  # a virtual method: name, parameter types, const
 
 
 @dataclass(eq=False)
@@ -133,12 +131,12 @@ class Field:
 
 @dataclass(eq=False)
 class Record(Type):
-    """A class with its layout; one object a class (or instance of a class template)."""
+    """A class with its layout; one object per class or class template instance."""
 
     name: str
     node: Any
-    bindings: dict[str, Any]  # of the template's parameters, or of a specialisation's own
-    arguments: list[Any] | None = None  # what the template of a specialisation was given
+    bindings: dict[str, Any]  # of the template parameters, or those of a specialisation
+    arguments: list[Any] | None = None  # of a specialisation: the primary template's arguments
     fields: list[Field] = field(default_factory=list)
     bases: list[tuple[Record, int]] = field(default_factory=list)
     methods: dict[str, list[Any]] = field(default_factory=dict)
@@ -146,9 +144,9 @@ class Record(Type):
     align: int = 1
     laid_out: bool = False
     scope: str = ""
-    trivial: bool = True  # no destructor, no copy of its own, nor in its members
-    vptr: int | None = None  # where the pointer to the table of virtual methods lies
-    slots: list[Slot] = field(default_factory=list)  # of that table
+    trivial: bool = True  # no destructor and no copy operation, neither has a member one
+    vptr: int | None = None  # the offset of the vtable pointer
+    slots: list[Slot] = field(default_factory=list)  # of the vtable
     captured: Any = None
 
     @property
@@ -166,13 +164,21 @@ class Record(Type):
         return None
 
     @property
+    def lineage(self) -> Iterator[Record]:
+        """The class, its first base, the first base of that, …"""
+        record: Record | None = self
+        while record is not None:
+            yield record
+            record = record.bases[0][0] if record.bases else None
+
+    @property
     def members(self) -> list[Field]:
-        """Its fields with those of its bases before them, each at its offset in the whole."""
+        """Fields of the bases, then its own, each at its offset in the object."""
         inherited = [(f, at) for base, at in self.bases for f in base.members]
         return [Field(f.name, f.type, f.offset + at, f.init) for f, at in inherited] + self.fields
 
     def methods_named(self, name: str) -> list[tuple[Any, Record, int]]:
-        """Methods of that name: with the class that has them and where it lies in this one."""
+        """Methods of that name, each with its class and that class's offset in this one."""
         own = [(m, self, 0) for m in self.methods.get(name, [])]
         if own:
             return own
@@ -183,7 +189,7 @@ class Record(Type):
         return []
 
     def derives(self, other: Record) -> int | None:
-        """The offset of `other` in this class, where it is a base of it."""
+        """The offset of `other` in this class; None if it is no base."""
         if self is other:
             return 0
         for base, offset in self.bases:
@@ -260,7 +266,7 @@ def common(a: Scalar, b: Scalar) -> Scalar:
 
 
 def stored(type_: Type) -> str:
-    """How it stands in memory: a bool is a byte there."""
+    """The LLVM type in memory: a bool is a byte."""
     return "i8" if type_ is BOOL else type_.llvm
 
 
@@ -274,7 +280,7 @@ def dimensions(type_: Type) -> list[int]:
 
 
 def innermost(type_: Type) -> Type:
-    """What an array of arrays is made of."""
+    """The element type of an array of arrays."""
     while isinstance(type_, Array):
         type_ = type_.of
     return type_

@@ -69,7 +69,7 @@ class Expressions(Arithmetic):
     def _of_the_file(self, node: tree.Name) -> Value:
         item = next((v for name in self.table.names.candidates(node.name, self.env.scope)
                      if (v := self.table.entities.variables.get(name)) is not None), None)  # fmt: skip
-        if item is None or "__shared__" in item.words:
+        if item is None or "__shared__" in item.specifiers:
             raise NotModelled(f"{node.name} is not known here", node.line)
         type_ = self.resolve(item.type)
         unit, length = self.laid(type_, node.line)

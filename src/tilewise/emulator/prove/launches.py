@@ -65,7 +65,7 @@ class Host(HostValues):
     def _of_the_program(self) -> None:
         """Variables of the file that its functions change, or may."""
         for name, item in self.table.entities.variables.items():
-            device = {"__device__", "__constant__", "__shared__", "__managed__"} & set(item.words)
+            device = {"__device__", "__constant__", "__shared__", "__managed__"} & set(item.specifiers)
             if name in self.table.library_variables or device or isinstance(item.type, tree.TypeConst):
                 continue
             if isinstance(item.type, tree.TypePointer) or not (item.init is not None and self._never_assigned(name)):

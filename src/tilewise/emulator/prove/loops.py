@@ -336,7 +336,7 @@ def _ends(body: tree.Node) -> bool:
 
 
 def _leaves(body: tree.Node) -> bool:
-    return _ends(body) or any(isinstance(part, tree.Jump) and part.word == "break" for part in tree.walk(body))
+    return _ends(body) or any(isinstance(part, tree.Jump) and part.keyword == "break" for part in tree.walk(body))
 
 
 def _replaced(cond: Cond, name: str, value: Poly) -> Cond:

@@ -90,7 +90,7 @@ class ProgramClaim(Claim):
         found: set[str] = set()
         own = [f for functions in entities.functions.values() for f in functions if not f.library]
         for function in (*own, *entities.kernels):
-            if {"__device__", "__global__"} & set(function.words):
+            if {"__device__", "__global__"} & set(function.specifiers):
                 tokens, own_names = tokens_of(function.tokens or []), {p.name for p in function.parameters}
                 found |= {t.text for t in tokens} - own_names | {t.origin for t in tokens}
         return found & (entities.variables.keys() | self.prepared.loaded.macros.keys())

@@ -78,11 +78,11 @@ class Thread(Loops):
         self.state.path = FALSE
 
     def jump(self, node: tree.Jump) -> None:
-        if node.word not in ("break", "continue") or not self.loops:
-            raise NotModelled(f"{node.word} is not modelled", node.line)
+        if node.keyword not in ("break", "continue") or not self.loops:
+            raise NotModelled(f"{node.keyword} is not modelled", node.line)
         loop = self.loops[-1]
-        (loop.broken if node.word == "break" else loop.skipped).append(self.state.fork(self.state.path))
-        loop.left = loop.left or node.word == "break"
+        (loop.broken if node.keyword == "break" else loop.skipped).append(self.state.fork(self.state.path))
+        loop.left = loop.left or node.keyword == "break"
         self.state.path = FALSE
 
     # -- declarations
@@ -93,7 +93,7 @@ class Thread(Loops):
 
     def variable(self, item: tree.Variable) -> None:
         init = item.init if item.init is not None else (item.arguments or [None])[0]
-        if "static" in item.words and "__shared__" not in item.words:
+        if "static" in item.specifiers and "__shared__" not in item.specifiers:
             raise NotModelled(f"{item.name} is static", item.line)
         if tree.is_auto(item.type):
             if isinstance(item.type, tree.TypeReference):
@@ -106,7 +106,7 @@ class Thread(Loops):
         if isinstance(type_, types.Reference):
             self.reference(item.name, type_, init, item)
             return
-        if "__shared__" in item.words or isinstance(type_, types.Array | types.Record):
+        if "__shared__" in item.specifiers or isinstance(type_, types.Array | types.Record):
             self.array(item, type_)
             return
         if isinstance(init, tree.Braces):
@@ -133,16 +133,16 @@ class Thread(Loops):
             raise NotModelled("a reference to what is no variable", node.line)
 
     def array(self, item: tree.Variable, type_: Type) -> None:
-        shared = "__shared__" in item.words
+        shared = "__shared__" in item.specifiers
         if item.arguments:
             raise NotModelled(f"{item.name} is made by a constructor", item.line)
         unit, length = self.laid(type_, item.line)
         known: Poly | None = Poly.of(length)
-        if shared and "extern" in item.words:
+        if shared and "extern" in item.specifiers:
             known = None if self.dynamic is None else self.symbols.divided(self.dynamic, unit)[0]
         region = Region(item.name, "shared" if shared else "local", unit, known)
         if shared:  # all of extern memory begins at one address
-            key = "extern" if "extern" in item.words else f"{item.name}@{item.line}:{item.column}"
+            key = "extern" if "extern" in item.specifiers else f"{item.name}@{item.line}:{item.column}"
             region = self.shared.setdefault(key, region)
             if region.unit != unit:
                 raise NotModelled("extern shared memory of two types", item.line)

@@ -1,1 +1,1 @@
-"""What a program means: types resolved, templates matched, constants known before running, layouts."""
+"""Semantic analysis: types resolved, templates matched, constant expressions evaluated, classes laid out."""

@@ -1,4 +1,4 @@
-"""Bodies of functions, read when they are first needed: by then everything at file level is known."""
+"""Function bodies, parsed when first needed: all file-level names are known then."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from tilewise.emulator.source.lexer import Token
 
 
 def body_of(p: SymbolTable, node: tree.Function, env: Environment, lenient: bool = False) -> tree.Block:
-    """The body, read now that everything at file level is known."""
     if node.body is not None:  # a lambda's
         return node.body  # type: ignore[no-any-return]
     if node not in p.bodies:
@@ -20,14 +19,12 @@ def body_of(p: SymbolTable, node: tree.Function, env: Environment, lenient: bool
         end = Token("end", "", tokens[-1].line, tokens[-1].column)
         reader = Reader(p.source, [*tokens, end], p.names, node.scope, node.library)
         reader.lenient = lenient
-        record = env.record
-        while record is not None:
+        for record in env.record.lineage if env.record is not None else ():
             if record.node is not None:
-                reader.local_types[0] |= set(record.node.types)
-                reader.local_types[0].add(record.node.name.rpartition("::")[2])
+                name = record.node.name.rpartition("::")[2]
+                reader.local_types[0] |= {name, *record.node.types}
                 if record.node.template:
-                    reader.local_templates.add(record.node.name.rpartition("::")[2])
-            record = record.bases[0][0] if record.bases else None
+                    reader.local_templates.add(name)
         for template in (*node.template, *(node.owner.template if node.owner is not None else ())):
             (reader.local_types if template.is_type else reader.local_values)[0].add(template.name)
         reader.local_values[0] |= {q.name for q in node.parameters}

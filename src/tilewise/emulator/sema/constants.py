@@ -1,4 +1,4 @@
-"""Values known before running: array lengths, template arguments, case labels, enumerators."""
+"""Constant expressions: array lengths, template arguments, case labels, enumerators."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _sizeof(p: SymbolTable, node: tree.SizeOf, env: Environment, local: Any) -> 
 
 
 def _member(p: SymbolTable, node: tree.Member, env: Environment, local: Any) -> Any:
-    """A member of a variable whose members are known by their paths, `grid.x`."""
+    """A member of a local variable, known by its path: `grid.x`."""
     local = local or env.local
     found = local(f"{node.base.name}.{node.name}") if local is not None and isinstance(node.base, tree.Name) else None
     if found is None or found.constant is None:
@@ -179,7 +179,7 @@ def _member(p: SymbolTable, node: tree.Member, env: Environment, local: Any) -> 
 
 
 def _call(p: SymbolTable, node: tree.Call, env: Environment, local: Any) -> Any:
-    """The program's own functions of one return, min, max and C's functions of real numbers."""
+    """Functions of the program that consist of one return, min, max and the functions of <cmath>."""
     if not isinstance(node.function, tree.Name) or node.function.owner is not None:
         raise Unknown
     given = [evaluate(p, argument, env, local) for argument in node.arguments]
@@ -202,7 +202,7 @@ def _call(p: SymbolTable, node: tree.Call, env: Environment, local: Any) -> Any:
 
 
 def _returned(p: SymbolTable, function: tree.Function, given: list[Any], env: Environment) -> Any:
-    if function.template or env.depth > DEEPEST:
+    if function.template or env.depth > MAX_CALL_DEPTH:
         raise Unknown
     inner = Environment(scope=function.scope, depth=env.depth + 1)
     body = body_of(p, function, inner, lenient=True).body
@@ -227,6 +227,6 @@ TABLE: dict[type, Any] = {
 REAL: dict[str, Any] = {
     name: getattr(math, name) for name in ("ceil", "floor", "trunc", "sqrt", "log2", "log", "exp", "pow", "fmod")
 } | {"fabs": abs, "fmin": min, "fmax": max, "round": lambda x: math.floor(abs(x) + 0.5) * math.copysign(1, x)}
-DEEPEST = 40  # calls inside each other
+MAX_CALL_DEPTH = 40
 
 provide(evaluate, wrap)

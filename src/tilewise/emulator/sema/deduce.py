@@ -1,4 +1,4 @@
-"""Template arguments worked out from the arguments of a call."""
+"""Template argument deduction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tilewise.emulator.sema.type_resolution import argument, resolve
 from tilewise.emulator.sema.unify import unify
 from tilewise.errors import KernelError
 
-UNKNOWN = Pointer(FunctionType(VOID, ()))  # a kernel's template whose arguments nobody gave
+UNKNOWN = Pointer(FunctionType(VOID, ()))  # of a kernel template whose arguments cannot be deduced
 
 
 def deduce(
@@ -31,9 +31,9 @@ def deduce(
     env: Environment,
     where: Environment,
 ) -> dict[str, Any] | None:
-    """Bindings for the function's template parameters; None where the arguments do not fit.
+    """Bindings of the function's template parameters; None if the arguments do not fit.
 
-    `env` is the function's own surroundings, `where` the caller's, in which given arguments are resolved."""
+    `env` is the function's environment, `where` the caller's, in which explicit arguments are resolved."""
     names = {t.name: t for t in node.template}
     bound: dict[str, Any] = {}
     for template, written in zip(node.template, given or [], strict=False):
@@ -79,7 +79,7 @@ def deduce(
 
 
 def _met(concept: str, type_: Any) -> bool:
-    """Whether a type is what a concept of the library asks for; those of the program are taken as met."""
+    """Whether a type meets a standard concept; those of the program are taken to hold."""
     scalar = type_ if isinstance(type_, Scalar) else None
     kinds = {
         "integral": scalar is not None and scalar.integral,
@@ -91,7 +91,7 @@ def _met(concept: str, type_: Any) -> bool:
 
 
 def _function_type(p: SymbolTable, overloads: Overloads, where: Environment) -> Type | None:
-    """The type of a function's name where there is only one of it."""
+    """The type of a function's name; None if it is overloaded."""
     found = [c[0] if isinstance(c, tuple) else c for c in overloads.candidates]
     defined = [c for c in found if c.tokens is not None] or found
     if len(defined) != 1 or (defined[0].template and not defined[0].on_device):

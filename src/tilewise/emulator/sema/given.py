@@ -1,4 +1,4 @@
-"""What a call is given: as much of each argument as decides which function is meant."""
+"""Arguments of a call, as overload resolution sees them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tilewise.emulator.parse.types import Type
 
 @dataclass(slots=True)
 class Given:
-    """An argument. Executors may hand in values of their own that have these four."""
+    """An argument; the host compiler passes its own values with these four attributes."""
 
     type: Type
-    lvalue: bool = False  # a place that may not be taken apart
+    lvalue: bool = False
     const: bool = False
-    zero: bool = False  # the number 0 as it stands in the program: a null pointer too
+    zero: bool = False  # the literal 0, which is a null pointer too
 
 
 @dataclass(slots=True)
@@ -24,8 +24,8 @@ class Overloads:
 
     name: str
     candidates: list[Any]  # of tree.Function
-    arguments: list[Any] | None = None  # template arguments as given
-    receiver: Any = None  # Place of the object, for methods
+    arguments: list[Any] | None = None  # explicit template arguments
+    receiver: Any = None  # of a method: the object
     record: Any = None
-    qualified: bool = False  # Class::name: that method, virtual or not
-    further: Any = None  # functions of that name that `using namespace` brings, asked where none of these fits
+    qualified: bool = False  # Class::name: not dispatched virtually
+    further: Any = None  # functions found by `using namespace`, if none of the candidates fits

@@ -1,4 +1,4 @@
-"""How a class lies in memory: bases first, then members, each at its alignment."""
+"""Class layout: bases first, then members, each at its alignment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tilewise.emulator.parse.types import Field, Record, Slot, Type, innermost
 from tilewise.emulator.sema.constants import evaluate
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
 
-MOST_ALIGNED = 4096
+MAX_ALIGNMENT = 4096
 DESTRUCTOR: Slot = ("~", (), False)
 
 
@@ -20,7 +20,7 @@ def lay_out(p: SymbolTable, record: Record) -> None:
     if not node.complete:
         raise p.refusal(f"{record} is declared and never defined", node.line, max(1, node.column))
     env = p.record_environment(record)
-    own = any("virtual" in m.words or "pure" in m.words for m in node.methods)
+    own = any("virtual" in m.specifiers or "pure" in m.specifiers for m in node.methods)
     bases = [p.resolve(written, env) for written in node.bases]
     if own and not any(isinstance(base, Record) and p.layout(base).vptr is not None for base in bases):
         record.vptr, record.align = 0, 8
@@ -41,7 +41,7 @@ def lay_out(p: SymbolTable, record: Record) -> None:
         type_ = p.resolve(item.type, env)
         p.size_of(type_)
         align = max(1, type_.align)
-        if node.word == "union":
+        if node.keyword == "union":
             at, union_size = 0, max(union_size, type_.size)
         else:
             at = -(-offset // align) * align
@@ -53,7 +53,7 @@ def lay_out(p: SymbolTable, record: Record) -> None:
         else:
             record.fields.append(Field(item.name, type_, at, item))
     aligned = node.alignment if isinstance(node.alignment, int) else _alignment(p, node, env)
-    if aligned < 1 or aligned & (aligned - 1) or aligned > MOST_ALIGNED:
+    if aligned < 1 or aligned & (aligned - 1) or aligned > MAX_ALIGNMENT:
         raise p.refusal(f"{aligned} is no alignment", node.line, max(1, node.column))
     record.align = max(record.align, aligned)
     size = max(offset, union_size)
@@ -73,7 +73,7 @@ def _alignment(p: SymbolTable, node: tree.Class, env: Environment) -> int:
 
 
 def _copies(p: SymbolTable, record: Record, method: object) -> bool:
-    """A constructor or assignment from the class itself, written by hand."""
+    """Whether it is a user-defined copy or move operation."""
     assert isinstance(method, tree.Function)
     if len(method.parameters) != 1 or method.defaulted or method.deleted:
         return method.deleted and len(method.parameters) == 1
@@ -87,30 +87,30 @@ def _copies(p: SymbolTable, record: Record, method: object) -> bool:
 
 
 def is_trivial(p: SymbolTable, type_: Type) -> bool:
-    """Copied byte by byte, and nothing happens at its end."""
+    """Whether it is copied byte by byte and has no destructor."""
     type_ = innermost(type_)
     return p.layout(type_).trivial if isinstance(type_, Record) else True
 
 
 def slot_of(p: SymbolTable, method: tree.Function, record: Record) -> Slot:
-    """What an overriding method must agree in."""
+    """The vtable slot: an overriding method has the same."""
     if method.name == "~":
         return DESTRUCTOR
     env = p.record_environment(record)
     parameters = tuple(str(p.resolve(q.type, env)) for q in method.parameters)
-    return method.name, parameters, "const method" in method.words
+    return method.name, parameters, "const method" in method.specifiers
 
 
 def plan_slots(p: SymbolTable, record: Record) -> None:
-    """The slots of a class whose bases are laid out: those of its first base that has any, then its own."""
+    """The vtable of a class whose bases are laid out: the slots of its first base with a vtable, then new ones."""
     for base, offset in record.bases:
         if base.vptr is not None and record.vptr is None:
             record.vptr, record.slots = offset + base.vptr, list(base.slots)
     inherited = {slot for base, _ in record.bases for slot in all_slots(base)}
     for method in record.node.methods:
-        if method.template or "static" in method.words or method.name == "<new>":
+        if method.template or "static" in method.specifiers or method.name == "<new>":
             continue
-        if not method.words & {"virtual", "pure"}:
+        if not method.specifiers & {"virtual", "pure"}:
             continue
         slot = slot_of(p, method, record)
         if slot not in inherited and slot not in record.slots:

@@ -1,4 +1,4 @@
-"""Which function a call means: candidates ranked by the conversions they need."""
+"""Overload resolution: candidates ranked by the conversions they need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Choice:
     node: tree.Function
     bindings: dict[str, Any]
     record: Record | None
-    offset: int = 0  # of the class that has the method in the object
+    offset: int = 0  # in the object, of the base that has the method
 
 
 class NoMatch(Exception):
@@ -45,7 +45,7 @@ def choose(
     for node, record, offset in candidates:
         if node.deleted or not fits(node, len(values)):
             continue
-        if "const method" not in node.words and constant and "static" not in node.words and node.name != "<new>":
+        if constant and not node.specifiers & {"const method", "static"} and node.name != "<new>":
             continue
         env = surroundings(p, node, record)
         template = with_auto(node)
@@ -61,7 +61,7 @@ def choose(
         if costs is None:
             continue
         cost = (max(costs, default=0), sum(costs), bool(template.template), node.variadic,
-                "const method" in node.words and not constant)  # fmt: skip
+                "const method" in node.specifiers and not constant)  # fmt: skip
         if best is None or cost < best_cost:
             best, best_cost = Choice(template, bindings, record, offset), cost
     if best is None:
@@ -90,7 +90,7 @@ _WITH_AUTO: dict[int, tree.Function] = {}
 
 
 def with_auto(node: tree.Function) -> tree.Function:
-    """A function with auto parameters is a template of their types."""
+    """A function with auto parameters as a template over their types."""
     if not any(tree.is_auto(p.type) for p in node.parameters):
         return node
     known = _WITH_AUTO.get(id(node))
@@ -106,7 +106,7 @@ def with_auto(node: tree.Function) -> tree.Function:
         else:
             parameters.append(parameter)
     made = tree.Function(
-        node.name, node.result, parameters, node.words, template, node.variadic, node.tokens, node.initialisers,
+        node.name, node.result, parameters, node.specifiers, template, node.variadic, node.tokens, node.initialisers,
         node.owner, node.scope, node.library, line=node.line, column=node.column, body=node.body,
     )  # fmt: skip
     _WITH_AUTO[id(node)] = made
@@ -156,7 +156,7 @@ def constructors(record: Record) -> list[tuple[tree.Function, Record | None, int
 
 
 def operator_choice(p: SymbolTable, where: Environment, name: str, values: list[Any]) -> Choice | None:
-    """The operator of the first one's class, else a free one; None where there is none for these values."""
+    """The operator method of the first operand's class, else a free operator; None if no candidate fits."""
     records = [v for v in values if isinstance(getattr(v, "type", None), (Record, Enum))]
     if not any(isinstance(v.type, Record) for v in records) and not (records and _on_enums(p, name)):
         return None
@@ -188,7 +188,7 @@ def same(a: Type, c: Type) -> bool:
 
 
 def rank(p: SymbolTable, value: Any, type_: Type) -> int | None:
-    """How far a value is from a parameter's type; None where it cannot become it."""
+    """The rank of the conversion of a value to a parameter's type; None if there is none."""
     if isinstance(type_, Reference):
         return _rank_reference(p, value, type_)
     if isinstance(value, Overloads):
@@ -222,10 +222,10 @@ def rank(p: SymbolTable, value: Any, type_: Type) -> int | None:
 
 
 def _rank_function(value: Overloads, type_: Type) -> int | None:
-    """A function's name where a pointer to such a function is wanted."""
+    """The rank of a function's name for a pointer parameter."""
     if isinstance(type_, Pointer) and isinstance(type_.to, FunctionType):
         count = len(type_.to.parameters)
-        found = [c[0] if isinstance(c, tuple) else c for c in value.candidates]  # methods come with their class
+        found = [c[0] if isinstance(c, tuple) else c for c in value.candidates]  # methods are (node, class, offset)
         if any(getattr(c, "on_device", False) for c in found):
             return EXACT
         return EXACT if any(len(c.parameters) == count for c in found) else None
@@ -255,7 +255,7 @@ def _rank_reference(p: SymbolTable, value: Any, type_: Reference) -> int | None:
     if not type_.const and not type_.rvalue:
         return None
     made = rank(p, value, type_.to)
-    return made if made is None or made < USER or type_.rvalue else made + 1  # a new object is rather moved from
+    return made if made is None or made < USER or type_.rvalue else made + 1  # prefer T&& for a temporary
 
 
 def _rank_pointer(value: Any, source: Type, type_: Pointer) -> int | None:
@@ -301,14 +301,14 @@ _TRYING: set[tuple[int, int]] = set()
 
 
 def constructible(p: SymbolTable, record: Record, value: Any) -> bool:
-    """Whether one value makes an object of the class, without being asked to (no explicit constructors)."""
+    """Whether a value converts to the class implicitly, by a constructor that is not explicit."""
     p.layout(record)
     key = (id(record), id(value))
     if key in _TRYING:
         return False
     _TRYING.add(key)
     try:
-        usable = [c for c in constructors(record) if "explicit" not in c[0].words]
+        usable = [c for c in constructors(record) if "explicit" not in c[0].specifiers]
         choose(p, p.record_environment(record), record.name, usable, None, [value])
         return True
     except NoMatch:

@@ -1,4 +1,4 @@
-"""The symbol table: what names, types and constants of a program mean, seen from an environment."""
+"""The symbol table: names, types and constants of a program, looked up in an environment."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tilewise.errors import KernelError
 
 HOST_VARIABLE = "is a variable of the host: make it const, or pass its value to the kernel"
 
-MOST_BYTES = 1 << 36  # of one type: less than the addresses of a program's memory
+MAX_TYPE_BYTES = 1 << 36  # below the address space of a program's memory
 
 
 class Unknown(Exception):
-    """Not known before running."""
+    """Not a constant expression."""
 
 
 @dataclass
@@ -30,9 +30,9 @@ class Environment:
     bindings: dict[str, Any] = field(default_factory=dict)
     scope: str = ""
     record: Record | None = None
-    local: Any = None  # finds a variable of the function that is being lowered
-    type_of: Any = None  # of an expression, for decltype and sizeof; None: the lowering's
-    depth: int = 0  # calls around it, while a constant is evaluated
+    local: Any = None  # finds a variable of the function that is being compiled
+    type_of: Any = None  # the type of an expression, for decltype and sizeof; None: the host compiler's
+    depth: int = 0  # of calls in a constant expression
 
 
 class SymbolTable:
@@ -41,11 +41,13 @@ class SymbolTable:
         self.entities = entities
         self.names = names
         self.records: dict[Any, Record] = {}
-        self.bodies: dict[tree.Function, tree.Block] = {}  # as read: a header's functions are shared between programs
+        self.bodies: dict[tree.Function, tree.Block] = {}  # parsed; not kept in the nodes, which programs share
         self._constants: dict[str, Any] = {}
-        self.library_variables: set[str] = set()  # of known headers: made only where they are used
-        self.constants_are_written = False  # the host runs: __constant__ variables are what it copies there
-        self.supplied: set[str] = set()  # types of headers that are not there
+        self.library_variables: set[str] = set()  # of known headers, emitted only if used
+        self.constants_are_written = (
+            False  # by the host program, which runs: __constant__ initialisers are not constants
+        )
+        self.supplied: set[str] = set()  # types of missing headers
 
     def refusal(self, message: str, line: int, column: int = 1) -> KernelError:
         return self.source.error(message, line, column)
@@ -53,7 +55,7 @@ class SymbolTable:
     # -- types
 
     def resolve(self, node: Any, env: Environment) -> Type:
-        """A type as written to the type meant."""
+        """The type that a type node refers to."""
         made: Type = late.resolve(self, node, env)
         return made
 
@@ -62,14 +64,14 @@ class SymbolTable:
             self.layout(type_)
         if isinstance(type_, types.Array):
             self.size_of(type_.of)
-        if type_.size > MOST_BYTES:
+        if type_.size > MAX_TYPE_BYTES:
             raise self.refusal(f"{type_} takes {type_.size} bytes: no program has so many", 1)
         return type_.size
 
     def layout(self, record: Record) -> Record:
         if not record.laid_out:
             late.lay_out(self, record)
-            if record.size > MOST_BYTES:
+            if record.size > MAX_TYPE_BYTES:
                 raise self.refusal(f"{record} takes {record.size} bytes: no program has so many", 1)
         return record
 
@@ -90,13 +92,13 @@ class SymbolTable:
         return found
 
     def constant_variable(self, name: str) -> tuple[Any, Scalar]:
-        """The value of a file-level constant."""
+        """The value and type of a file-level constant."""
         item = self.entities.variables[name]
         if not isinstance(item.type, tree.TypeConst) or (item.init is None and not item.arguments):
             raise Unknown
         if name not in self._constants:
             env = Environment(scope=name.rpartition("::")[0])
-            type_ = None if tree.is_auto(item.type) else self.resolve(item.type, env)  # auto: the value's
+            type_ = None if tree.is_auto(item.type) else self.resolve(item.type, env)  # auto: the initialiser's type
             init = item.init if item.init is not None else (item.arguments or [None])[0]
             if type_ is not None and isinstance(init, tree.Braces) and len(init.items) == 1:  # constexpr int n{7};
                 init = init.items[0]
@@ -119,7 +121,7 @@ class SymbolTable:
         return name, []
 
     def definition(self, node: tree.Function) -> tree.Function:
-        """The one with a body, where `node` is only its declaration."""
+        """The definition of a declared function; `node` itself if there is none."""
         if node.tokens is not None or node.body is not None or node.owner is not None or node.library:
             return node
         for other in self.entities.functions.get(node.name, []):

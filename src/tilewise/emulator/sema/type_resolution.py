@@ -1,4 +1,4 @@
-"""Types as written to types as meant: names looked up, templates instantiated."""
+"""Type nodes to types: names looked up, templates instantiated."""
 
 from __future__ import annotations
 
@@ -82,14 +82,12 @@ def _head(p: SymbolTable, node: tree.TypeName, env: Environment) -> Type:
     bound = env.bindings.get(name)
     if isinstance(bound, Type):
         return bound
-    record = env.record
-    while record is not None:
+    for record in env.record.lineage if env.record is not None else ():
         if record.node is not None:
             if name in record.node.types:
                 return resolve(p, record.node.types[name], p.record_environment(record))
             if name in (record.node.name, record.node.name.rpartition("::")[2]) and node.arguments is None:
                 return record
-        record = record.bases[0][0] if record.bases else None
     for candidate in p.names.candidates(name, env.scope):
         if candidate in p.entities.classes:
             return instantiate(p, candidate, node, env)
@@ -110,7 +108,7 @@ def argument(p: SymbolTable, node: Any, env: Environment) -> Any:
     """A template argument: a type, or (value, its type)."""
     if isinstance(node, tree.Name) and isinstance(env.bindings.get(node.name), Type):
         return env.bindings[node.name]
-    if isinstance(node, tree.TypeName) and node.inner:  # is_integral<T>::value reads like a type
+    if isinstance(node, tree.TypeName) and node.inner:  # is_integral<T>::value is parsed as a type
         owner = tree.TypeName(node.name, node.arguments, node.inner[:-1], line=node.line, column=node.column)
         try:
             return constants.evaluate(
@@ -129,7 +127,7 @@ def argument(p: SymbolTable, node: Any, env: Environment) -> Any:
 
 
 def instantiate(p: SymbolTable, name: str, node: tree.TypeName, env: Environment) -> Record:
-    """The class of that name, for the template arguments given."""
+    """The class of that name with these template arguments."""
     classes = p.entities.classes[name]
     primary = classes[0]
     if not primary.template:
@@ -143,7 +141,7 @@ def instantiate(p: SymbolTable, name: str, node: tree.TypeName, env: Environment
     for special in sorted((c for c in classes if c.special is not None), key=lambda c: len(c.template)):
         written = given if len(special.special or []) == len(given) else whole
         found = _specialised(p, special, written, env)
-        if found is not None:  # with the fewest parameters of its own, which is the more special of two that fit
+        if found is not None:  # sorted: fewer parameters of its own are taken as more specialised
             made = record_of(p, special, found, f"{name}<{', '.join(map(spell, given))}>")
             made.arguments = whole
             return made
@@ -164,7 +162,7 @@ def instantiate(p: SymbolTable, name: str, node: tree.TypeName, env: Environment
 
 
 def _with_defaults(p: SymbolTable, primary: tree.Class, given: list[Any], env: Environment) -> list[Any]:
-    """The arguments given and those that were left to their defaults."""
+    """The arguments given, then the default ones."""
     bound = dict(zip((t.name for t in primary.template), given, strict=False))
     out = list(given)
     for t in primary.template[len(given) :]:
@@ -175,7 +173,7 @@ def _with_defaults(p: SymbolTable, primary: tree.Class, given: list[Any], env: E
 
 
 def _specialised(p: SymbolTable, special: tree.Class, given: list[Any], env: Environment) -> dict[str, Any] | None:
-    """The bindings under which a specialisation, whole or partial, is meant for these arguments; None where not."""
+    """Bindings of a specialisation (full or partial) that matches these arguments; None if it does not."""
     written = special.special or []
     names = {t.name: t for t in special.template if t.name != "<none>"}
     if len(written) != len(given):
@@ -202,8 +200,7 @@ def record_of(p: SymbolTable, node: tree.Class, bindings: dict[str, Any], name: 
     if found is None:
         if len(p.records) > 2000:
             raise p.refusal("more than 2000 instances of class templates", node.line)
-        found = p.records[key] = Record(name, node, bindings, scope=node.name if "::" in node.name else node.scope)
-        found.scope = node.scope
+        found = p.records[key] = Record(name, node, bindings, scope=node.scope)
         for method in node.methods:
             found.methods.setdefault(method.name, []).append(method)
     return found
@@ -212,12 +209,9 @@ def record_of(p: SymbolTable, node: tree.Class, bindings: dict[str, Any], name: 
 def member_type(p: SymbolTable, owner: Type, name: str, node: Any) -> Type:
     """Owner::name."""
     if isinstance(owner, Record):
-        p.layout(owner)
-        record: Record | None = owner
-        while record is not None:
+        for record in p.layout(owner).lineage:
             if record.node is not None and name in record.node.types:
                 return resolve(p, record.node.types[name], p.record_environment(record))
-            record = record.bases[0][0] if record.bases else None
     raise p.refusal(f"{owner} has no type {name}", node.line, max(1, node.column))
 
 

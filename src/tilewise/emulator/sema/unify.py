@@ -1,4 +1,4 @@
-"""A type as written, with template parameters in it, against the type of an argument."""
+"""Matching of a type node that contains template parameters with the type of an argument."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from tilewise.emulator.sema.type_resolution import resolve
 def unify(
     p: SymbolTable, written: Any, type_: Type, names: dict[str, Any], bound: dict[str, Any], env: Environment
 ) -> bool:
-    """Match a parameter as written against an argument's type; False where that cannot be."""
+    """Match a parameter's type node with an argument's type, adding to `bound`; False if they do not match."""
     if isinstance(written, tree.TypeConst):
         return unify(p, written.of, type_, names, bound, env)
     if isinstance(written, tree.TypeAuto):
         return True
     if isinstance(written, tree.TypeName) and written.name in names and not written.inner:
-        known = bound.get(written.name)
-        if known is None:
+        if bound.get(written.name) is None:
             bound[written.name] = type_
         return True
     if isinstance(written, tree.TypePointer):
@@ -58,8 +57,7 @@ def _unify_class(
         return _unify_alias(p, alias, written, type_, names, bound, env)
     if not isinstance(type_, Record):
         return False
-    record: Record | None = p.layout(type_)
-    while record is not None:
+    for record in p.layout(type_).lineage:
         node = record.node
         values = record.arguments or [record.bindings.get(t.name) for t in (node.template if node is not None else [])]
         if node is not None and values and node.name.rpartition("::")[2] == written.name.rpartition("::")[2]:
@@ -69,7 +67,6 @@ def _unify_class(
                 elif isinstance(value, Type) and not unify(p, inner, value, names, bound, env):
                     return False
             return True
-        record = record.bases[0][0] if record.bases else None
     return False
 
 
@@ -77,7 +74,7 @@ def _unify_alias(
     p: SymbolTable, alias: tree.Alias, written: tree.TypeName, type_: Type, names: dict[str, Any],
     bound: dict[str, Any], env: Environment,
 ) -> bool:  # fmt: skip
-    """What the alias's own parameters must be for the type, then what stands for them here."""
+    """Deduce the alias's parameters from the type, then match them with the arguments written."""
     found: dict[str, Any] = {}
     if not unify(p, alias.type, type_, {t.name: t for t in alias.template}, found, Environment(scope=alias.scope)):
         return False
@@ -93,7 +90,7 @@ def _unify_alias(
 def specialises(
     p: SymbolTable, written: Any, type_: Type, names: dict[str, Any], bound: dict[str, Any], env: Environment
 ) -> bool:
-    """Whether an argument of a partial specialisation, `T*`, `T[]`, `R(A)`, is of the same form as the type given."""
+    """Whether an argument pattern of a partial specialisation, `T*`, `T[]` or `R(A)`, matches the type."""
     if isinstance(written, tree.TypeConst):
         return specialises(p, written.of, type_, names, bound, env)
     if not _mentions(written, names):
@@ -106,7 +103,7 @@ def specialises(
     if isinstance(written, tree.TypeFunction) and not isinstance(type_, FunctionType):
         return False
     if isinstance(written, tree.TypeName) and written.name in bound and not written.arguments:
-        return bool(bound[written.name] == type_)  # named a second time: is_same<A, A>
+        return bool(bound[written.name] == type_)  # its second occurrence: is_same<A, A>
     return unify(p, written, type_, names, bound, env) and (
         not isinstance(written, tree.TypeFunction) or len(written.parameters) == len(type_.parameters)  # type: ignore[attr-defined]
     )

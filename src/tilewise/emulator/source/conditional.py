@@ -1,4 +1,4 @@
-"""What `#if` asks: an integer expression over tokens, names that are left over counting as 0."""
+"""Evaluate `#if`: an integer expression over tokens; names left after macro expansion are 0."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ def evaluate_condition(source: Source, tokens: list[Token], hash_: Token, nestin
         if token.kind == "number":
             return integer_value(source, token)
         if token.kind == "char":
-            return character_value(token.text)
+            return character_value(source, token)
         if token.kind == "name":
             return int(token.text == "true")
         raise fail(f"{token.text!r} is not understood in #if")
 
-    def expression(least: int, depth: int) -> int:
+    def expression(precedence: int, depth: int) -> int:
         nonlocal position
         left = primary(depth)
         while position < len(tokens):
             text = tokens[position].text
-            if text == "?" and least == 0:
+            if text == "?" and precedence == 0:
                 position += 1
                 yes = expression(0, depth + 1)
                 if position >= len(tokens) or tokens[position].text != ":":
@@ -85,7 +85,7 @@ def evaluate_condition(source: Source, tokens: list[Token], hash_: Token, nestin
                 no = expression(0, depth + 1)
                 return yes if left else no
             entry = BINARY.get(text)
-            if entry is None or entry[0] <= least:
+            if entry is None or entry[0] <= precedence:
                 break
             position += 1
             left = entry[1](left, expression(entry[0], depth + 1))

@@ -15,16 +15,16 @@ PUNCTUATORS = (
 )  # fmt: skip
 SINGLE = "+-*/%&|^~!=<>?:;,.(){}[]#@\\$`"
 MAGIC = re.compile(r"(?:%%?[a-z]|!\s*(?:nvcc|nvprof|ncu|nsys|nvidia|\./|pip|apt|cat|ls|cd|rm|mkdir|git|python))[^\n]*")
-SPELT = {"and": "&&", "or": "||", "not": "!"}  # C++ has words for these
+ALTERNATIVE = {"and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor": "^"}  # C++'s alternative tokens
 STRING_PREFIXES = ("u8", "u", "U", "L", "R")
 QUOTES = ('"', "'")
-BETWEEN = frozenset({"newline", "joined", "space", "comment", "comments"})  # no tokens, but they set them apart
-SPANNING = frozenset({"newline", "joined", "comment", "comments", "quote", "name"})  # pieces that may hold line ends
+SEPARATORS = frozenset({"newline", "splice", "space", "comment", "comments"})  # between tokens
+MULTILINE = frozenset({"newline", "splice", "comment", "comments", "quote", "name"})  # may contain newlines
 
 
 class Token(NamedTuple):
     """`kind` is one of name, number, string, char, punct, newline, end. `origin` is the macro it came from;
-    `hidden` are macros it may not expand any more."""
+    `hidden` are macros that are not expanded in it."""
 
     kind: str
     text: str
@@ -35,17 +35,17 @@ class Token(NamedTuple):
     hidden: frozenset[str] = frozenset()
 
     def at(self, other: Token) -> Token:
-        """This token, standing where `other` stands: what a macro expands to is shown where it was used."""
+        """This token at the position of `other`: a macro's expansion is reported where the macro is used."""
         return Token(self.kind, self.text, other.line, other.column, self.spaced, self.origin, self.hidden)
 
     def hiding(self, macros: frozenset[str], origin: str) -> Token:
-        """This token, out of a macro: those `macros` may not expand any more."""
+        """This token as part of an expansion in which `macros` are not expanded again."""
         kind, text, line, column, spaced, _, hidden = self
         return Token(kind, text, line, column, spaced, origin, hidden | macros if hidden else macros)
 
 
 PIECE = re.compile(
-    r"(?P<newline>\n)|(?P<joined>\\[ \t]*(?:\n|\Z))|(?P<space>[^\S\n]+|[\u200b\ufeff\x00]+)"
+    r"(?P<newline>\n)|(?P<splice>\\[ \t]*(?:\n|\Z))|(?P<space>[^\S\n]+|[\u200b\ufeff\x00]+)"
     r"|(?P<comment>//(?:\\\n|[^\n])*+)|(?P<comments>/\*)|(?P<name>[^\W\d]\w*)|(?P<quote>[\"'])"
     r"|(?P<number>0[xX](?:[pP][+-]|[\w.]|'(?=\w))*+|\.?\d(?:[eEpP][+-]|[\w.]|'(?=\w))*+)|(?P<punct>"
     + "|".join(re.escape(p) for p in (*PUNCTUATORS, *SINGLE))
@@ -54,10 +54,10 @@ PIECE = re.compile(
 
 
 def tokenize(source: Source) -> list[Token]:
-    """All tokens, with a `newline` token at each line end (the preprocessor needs them) and `end` at the last."""
+    """All tokens, with a `newline` token at each line end (for the preprocessor) and a final `end`."""
     text = source.text
     out: list[Token] = []
-    i, line, start = 0, 1, 0  # where it is read, the line's number, where that begins
+    i, line, start = 0, 1, 0  # offset, line number, offset of the line
     spaced = True
     while i < len(text):
         column = i - start + 1
@@ -77,29 +77,25 @@ def tokenize(source: Source) -> list[Token]:
             out.append(Token(kind, word, line, column))
         elif kind == "quote" or (kind == "name" and word in STRING_PREFIXES and text[i : i + 1] in QUOTES):
             first = begin if kind == "quote" else i
-            i = _string_end(source, word, begin, first, line, column)
+            end = _raw_string(source, first, line, column) if word == "R" else -1
+            i = end if end >= 0 else _quoted(source, first, line, column)
             out.append(Token("string" if text[first] == '"' else "char", text[first:i], line, column, spaced))
-        elif kind == "name" and word in SPELT:
-            out.append(Token("punct", SPELT[word], line, column, spaced))
+        elif kind == "name" and word in ALTERNATIVE:
+            out.append(Token("punct", ALTERNATIVE[word], line, column, spaced))
         elif kind in ("name", "number", "punct"):
             out.append(Token(kind, word, line, column, spaced))
-        spaced = kind in BETWEEN
-        if kind in SPANNING and (breaks := text.count("\n", begin, i)):
+        spaced = kind in SEPARATORS
+        if kind in MULTILINE and (breaks := text.count("\n", begin, i)):
             line, start = line + breaks, text.rfind("\n", begin, i) + 1
-        elif kind == "joined":  # at the very end
+        elif kind == "splice":  # at the end of the file
             line, start = line + 1, i
     out.append(Token("newline", "\n", line, i - start + 1))
     out.append(Token("end", "", line, i - start + 1))
     return out
 
 
-def _string_end(source: Source, word: str, begin: int, first: int, line: int, column: int) -> int:
-    """Behind the string or character whose quote stands at `first`, its prefix before it."""
-    end = _raw_string(source, first, line, column) if word == "R" else -1
-    return end if end >= 0 else _quoted(source, first, line, column)
-
-
 def _quoted(source: Source, i: int, line: int, column: int) -> int:
+    """The offset behind the string or character whose quote is at `i`."""
     text, quote = source.text, source.text[i]
     j = i + 1
     while j < len(text) and text[j] != quote:
@@ -112,6 +108,7 @@ def _quoted(source: Source, i: int, line: int, column: int) -> int:
 
 
 def _raw_string(source: Source, j: int, line: int, column: int) -> int:
+    """The offset behind the raw string whose quote is at `j`; -1 if it is an ordinary string."""
     text = source.text
     open_ = text.find("(", j)
     if open_ < 0 or open_ - j > 17:
@@ -122,11 +119,24 @@ def _raw_string(source: Source, j: int, line: int, column: int) -> int:
     return close + open_ - j + 1
 
 
-def closing(words: Sequence[str], opened: int, pair: str = "[]") -> int:
-    """Where the bracket is closed that opens there, in words or in a text; the end where it is not."""
+def closing(parts: Sequence[str], opened: int, pair: str = "[]") -> int:
+    """Index of the bracket that closes the one at `opened`, among tokens' texts or characters; the length if none."""
     depth = 0
-    for i in range(opened, len(words)):
-        depth += (words[i] == pair[0]) - (words[i] == pair[1])
+    for i in range(opened, len(parts)):
+        depth += (parts[i] == pair[0]) - (parts[i] == pair[1])
         if depth == 0:
             return i
-    return len(words)
+    return len(parts)
+
+
+def split(tokens: list[Token], separator: str) -> list[list[Token]]:
+    """The tokens between separators that are inside no bracket."""
+    out: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(token.text, 0)
+        if depth == 0 and token.text == separator:
+            out.append([])
+        else:
+            out[-1].append(token)
+    return out

@@ -11,13 +11,12 @@ from tilewise.emulator.source.source import Source
 INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)([uUlLzZ]*)\Z")
 FLOAT = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([fFlLhH]?)\Z")
 HEX_FLOAT = re.compile(r"(0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?\d+)([fFlL]?)\Z")
-INTEGERS = (("int", 31), ("unsigned int", 32), ("long", 63), ("unsigned long", 64))  # and bits of a value
-ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
+INTEGERS = (("int", 31), ("unsigned int", 32), ("long", 63), ("unsigned long", 64))  # type, bits of its largest value
+ESCAPES = {"n": 10, "t": 9, "r": 13, "\\": 92, "'": 39, '"': 34, "a": 7, "b": 8, "f": 12, "v": 11, "?": 63, "e": 27}
 
 
 def number(source: Source, token: Token) -> tuple[str, int | float]:
-    """The name of the type of a numeric literal, and its value; a float is rounded where it is stored."""
+    """The type's name and the value of a numeric literal."""
     text = token.text.replace("'", "")
     match = INTEGER.match(text)
     if match:
@@ -65,19 +64,55 @@ def integer_value(source: Source, token: Token) -> int:
     return int(digits)
 
 
-def string_value(text: str) -> str:
-    """The characters between the quotes, escapes undone."""
-    return ESCAPE.sub(_unescaped, text[1:-1])
+def string_bytes(source: Source, token: Token) -> bytes:
+    """The bytes of a string or character literal, escape sequences decoded."""
+    try:
+        return _decoded(token.text[1:-1])
+    except ValueError as error:
+        raise source.error(str(error), token.line, token.column, len(token.text)) from None
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    what = found[1]
-    if what[0] == "x" and len(what) > 1:
-        return chr(int(what[1:], 16))
-    return chr(int(what, 8) & 255) if what[0] in "01234567" else ESCAPES.get(what, what)
+def character_value(source: Source, token: Token) -> int:
+    """The value of a character literal, as signed char; the last one of several."""
+    code = (string_bytes(source, token) or b"\0")[-1]
+    return code - 256 if code > 127 else code
 
 
-def character_value(text: str) -> int:
-    value = string_value(text)
-    code = ord(value[-1]) if value else 0
-    return code if code < 128 else (code & 0xFF) - 256
+def _universal(letter: str, digits: str) -> bytes:
+    r"""UTF-8 of \u1234 or \U00012345."""
+    wanted = 4 if letter == "u" else 8
+    if len(digits) < wanted or set(digits) - set("0123456789abcdefABCDEF"):
+        raise ValueError(f"\\{letter} is followed by {wanted} hexadecimal digits")
+    code = int(digits, 16)
+    if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+        raise ValueError(f"\\{letter}{digits} is no character")
+    return chr(code).encode()
+
+
+def _decoded(body: str) -> bytes:
+    out = bytearray()
+    i = 0
+    while i < len(body):
+        ch = body[i]
+        if ch != "\\" or i + 1 >= len(body):
+            out += ch.encode("utf-8", "surrogateescape")
+            i += 1
+            continue
+        follow = body[i + 1]
+        j = i + 2
+        if follow == "x":
+            while j < len(body) and body[j] in "0123456789abcdefABCDEF":
+                j += 1
+            out.append(int(body[i + 2 : j] or "0", 16) & 255)
+        elif follow in "01234567":
+            j = i + 1
+            while j < len(body) and j < i + 4 and body[j] in "01234567":
+                j += 1
+            out.append(int(body[i + 1 : j], 8) & 255)
+        elif follow in "uU":
+            j = min(len(body), i + (6 if follow == "u" else 10))
+            out += _universal(follow, body[i + 2 : j])
+        else:
+            out.append(ESCAPES.get(follow, ord(follow) & 255))
+        i = j
+    return bytes(out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tilewise.emulator.limits import DEFAULT, Limits
 from tilewise.emulator.source.conditional import evaluate_condition
@@ -23,14 +23,6 @@ class Macro:
     line: int = 0
 
 
-@dataclass
-class Preprocessed:
-    tokens: list[Token]
-    macros: dict[str, Macro]
-    overridden: dict[str, str] = field(default_factory=dict)  # names whose own #define gave way to -D
-    includes: list[str] = field(default_factory=list)
-
-
 class Preprocessor:
     def __init__(
         self, source: Source, defines: Mapping[str, str | int] | None = None, limits: Limits = DEFAULT
@@ -38,48 +30,38 @@ class Preprocessor:
         self.source = source
         self.limits = limits
         self.forced = {str(k): str(v) for k, v in (defines or {}).items()}
-        self.macros: dict[str, Macro] = {"_Pragma": Macro("_Pragma", (), ("text",))}  # read over, as #pragma is
+        self.macros: dict[str, Macro] = {"_Pragma": Macro("_Pragma", (), ("text",))}  # ignored, like #pragma
         for name, value in {**PREDEFINED, **self.forced}.items():
             body = tokenize(Source(f"-D {name}", value))[:-2]
             self.macros[name] = Macro(name, tuple(t for t in body if t.kind != "newline"))
-        self.overridden: dict[str, str] = {}
-        self.includes: list[str] = []
         self.count = 0
-        self.done: list[Token] = []  # of the file that is processed, expanded so far
-
-    def run(self) -> Preprocessed:
-        """Expand the whole file. Directives are obeyed in order; an inactive branch is not even looked at."""
-        tokens = tokenize(self.source)
-        out = self.process(tokens)
-        out.append(tokens[-1])
-        return Preprocessed(out, self.macros, self.overridden, self.includes)
+        self.expanded: list[Token] = []  # tokens of the current file so far
 
     def process(self, tokens: list[Token]) -> list[Token]:
-        """The tokens of one file (up to its end), its directives obeyed."""
+        """The tokens of one file up to its end, directives executed and macros expanded."""
         out: list[Token] = []
-        self.done = out
+        self.expanded = out
         text: list[Token] = []
-        stack: list[list[bool]] = []  # [this branch is taken, one was taken already, the outside is taken]
+        stack: list[list[bool]] = []  # [this branch is active, one was active, the enclosing one is active]
         i = 0
-        fresh = True
+        line_start = True
         while tokens[i].kind != "end":
             token = tokens[i]
             if token.kind == "newline":
-                fresh = True
+                line_start = True
                 i += 1
                 continue
-            if fresh and token.text == "#" and token.kind == "punct":
+            if line_start and token.text == "#" and token.kind == "punct":
                 j = i + 1
                 while tokens[j].kind != "newline":
                     j += 1
                 out.extend(self.expand(text))
                 text = []
-                pragma = self._directive(tokens[i + 1 : j], token, stack)
-                out.extend(pragma)
-                self.done = out
+                out.extend(self._directive(tokens[i + 1 : j], token, stack))
+                self.expanded = out
                 i = j
                 continue
-            fresh = False
+            line_start = False
             if all(level[0] for level in stack):
                 text.append(token)
             i += 1
@@ -89,16 +71,16 @@ class Preprocessor:
         return out
 
     def include(self, name: str, hash_: Token) -> list[Token]:
-        """What stands in the place of an #include: nothing, for kernels know all they need."""
-        self.includes.append(name)
+        """The tokens of an included file. The headers of this package include none."""
         return []
 
     # -- directives
 
-    def _directive(self, words: list[Token], hash_: Token, stack: list[list[bool]]) -> list[Token]:
-        if not words:
+    def _directive(self, tokens: list[Token], hash_: Token, stack: list[list[bool]]) -> list[Token]:
+        """Execute one directive; the tokens that an #include adds."""
+        if not tokens:
             return []
-        name, rest = words[0].text, words[1:]
+        name, rest = tokens[0].text, tokens[1:]
         outside = all(level[0] for level in stack)
         if name in ("if", "ifdef", "ifndef"):
             if len(stack) >= self.limits.nesting:
@@ -129,7 +111,7 @@ class Preprocessor:
             message = " ".join(t.text for t in rest)
             raise self.source.error(f"#error {message}", hash_.line, hash_.column)
         elif name == "include":
-            plain = rest and (rest[0].text == "<" or rest[0].kind == "string")  # else a macro says which
+            plain = rest and (rest[0].text == "<" or rest[0].kind == "string")  # else a macro that expands to the name
             return self.include("".join(t.text for t in (rest if plain else self.expand(rest))), hash_)
         elif name not in ("pragma", "line", "warning", "ident", "import"):
             raise self.source.error(f"#{name} is not understood", hash_.line, hash_.column)
@@ -177,10 +159,8 @@ class Preprocessor:
             if i >= len(body):
                 raise self.source.error("this macro's parameters are never closed", hash_.line, hash_.column)
             parameters, body = tuple(names), body[i + 1 :]
-        if name in self.forced:
-            self.overridden[name] = " ".join(t.text for t in body)
-            return
-        self.macros[name] = Macro(name, tuple(body), parameters, variadic, rest[0].line)
+        if name not in self.forced:
+            self.macros[name] = Macro(name, tuple(body), parameters, variadic, rest[0].line)
 
     # -- expansion
 
@@ -196,7 +176,7 @@ class Preprocessor:
                 )
             macro = self.macros.get(token.text) if token.kind == "name" else None
             if token.text in ("__LINE__", "__FILE__") and token.kind == "name":
-                out.append(self._here(token))
+                out.append(self._position(token))
                 continue
             if macro is None or macro.name in token.hidden:
                 out.append(token)
@@ -216,8 +196,8 @@ class Preprocessor:
             work.extend(reversed([t.hiding(hidden, t.origin) for t in body]))
         return out
 
-    def _here(self, token: Token) -> Token:
-        """__LINE__ and __FILE__."""
+    def _position(self, token: Token) -> Token:
+        """The expansion of __LINE__ or __FILE__."""
         place = self.source.place(token.line, token.column)
         if token.text == "__LINE__":
             return token._replace(kind="number", text=str(place.line))
@@ -276,7 +256,7 @@ class Preprocessor:
                 text = text.replace("\\", "\\\\") if '"' in text else text
                 out.append(t.at(token)._replace(kind="string", text='"' + text.replace('"', '\\"') + '"'))
             elif i > 1 and body[i - 1].text == "##" and body[i - 2].text == "," and t.text == "__VA_ARGS__":
-                del out[-1 if argument else -2 :]  # `, ##__VA_ARGS__`: the comma goes where nothing is given
+                del out[-1 if argument else -2 :]  # `, ##__VA_ARGS__`: without arguments the comma is dropped
                 out.extend(argument)
             elif (i and body[i - 1].text == "##") or (i + 1 < len(body) and body[i + 1].text == "##"):
                 out.extend(argument or [t.at(token)._replace(kind="nothing", text="")])

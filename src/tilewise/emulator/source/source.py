@@ -1,4 +1,4 @@
-"""A source file as text: encodings, byte-order mark, line ends; and the way to point into it."""
+"""A source file as text: encodings, byte-order mark, line ends; positions in it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import NamedTuple
 from tilewise.errors import FileError, KernelError, UsageError
 from tilewise.system.files import here
 
-ENCODINGS = ("utf-8", "gb18030", "cp949", "cp1251")
+ENCODINGS = ("gb18030", "cp949", "cp1251")
 MAX_BYTES = 8 << 20
 
 
 class Span(NamedTuple):
-    """A stretch of one line."""
+    """A range of columns in one line."""
 
     line: int
     column: int
@@ -34,7 +34,7 @@ class Place:
     text: str = ""
 
     def caret(self) -> str:
-        """The line quoted, with a caret under the words meant."""
+        """The line with carets under the range."""
         lead = "".join(ch if ch == "\t" else " " for ch in self.text[: self.column - 1])
         width = max(1, min(self.length, len(self.text) - self.column + 1))
         return f"{self.text}\n{lead}{'^' * width}"
@@ -63,8 +63,8 @@ class Source:
 
 
 def decode(data: bytes) -> str:
-    """Text of a student's file: UTF-8, UTF-16 with its mark, else the first encoding whose comments read as
-    letters of one script; Latin-1 takes whatever is left. Only comments and strings can differ."""
+    """Text of a file: UTF-8, UTF-16 with a byte-order mark, else the encoding under which the bytes above 127 are most
+    plausibly letters of its script, else Latin-1. Only comments and strings can differ."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", errors="replace")
     try:
@@ -74,10 +74,10 @@ def decode(data: bytes) -> str:
     high = [b for b in data if b >= 0x80]
     runs = re.findall(rb"[\x80-\xff]+", data)
     inside_words = len(re.findall(rb"[A-Za-z][\x80-\xff]{1,2}(?![\x80-\xff])", data))
-    if 2 * inside_words > len(runs):  # single accented letters inside Latin words
+    if 2 * inside_words > len(runs):  # accented letters in Latin text
         return data.decode("latin-1")
     best, best_score = data.decode("latin-1"), 0.45
-    for encoding in ENCODINGS[1:]:
+    for encoding in ENCODINGS:
         try:
             text = data.decode(encoding)
         except UnicodeDecodeError:
@@ -89,7 +89,7 @@ def decode(data: bytes) -> str:
 
 
 def _plausible(text: str, encoding: str) -> float:
-    """How many of the high bytes became letters that are common in the script the encoding is for."""
+    """How many of the bytes above 127 became letters that are common in the encoding's script."""
     if encoding == "gb18030":
         return 1.96 * sum("\u4e00" <= ch <= "\u9fa5" or "\u3000" <= ch <= "\u3002" or ch == "\uff0c" for ch in text)
     if encoding == "cp949":
@@ -105,7 +105,7 @@ def read_source(kernel: str | Path) -> Source:
         raise UsageError(f"a kernel is a path or CUDA text, not {type(kernel).__name__}")
     path = Path(kernel)
     try:
-        with os.fdopen(here().open(path), "rb") as file:  # a FIFO or a device would never end
+        with os.fdopen(here().open(path), "rb") as file:  # refuses a FIFO or a device, which would never end
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise FileError(f"{path}: larger than {MAX_BYTES >> 20} MiB, which is no kernel source")

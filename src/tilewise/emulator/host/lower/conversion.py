@@ -57,7 +57,7 @@ def rvalue(b: Builder, value: Any) -> Value:
 
 def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> Value:
     on_card = any(getattr(c, "on_device", False) for c in overloads.candidates)
-    kernels = any("__global__" in getattr(c, "words", ()) for c in overloads.candidates)
+    kernels = any("__global__" in getattr(c, "specifiers", ()) for c in overloads.candidates)
     if not kernels and (on_card or b.program.device or b.for_card):
         function: Value = late.device_handle(b, overloads, wanted)
         return function
@@ -82,7 +82,7 @@ def explicit_choice(
     program = b.program
     for candidate in overloads.candidates:
         node, record = candidate[:2] if isinstance(candidate, tuple) else (candidate, overloads.record)
-        if record is not None and "static" not in node.words:
+        if record is not None and "static" not in node.specifiers:
             raise b.refuse(f"{node.name} is a function of {record.name} and is not called: {node.name}()")
         env = surroundings(program, node, record)
         bindings: dict[str, Any] = {}

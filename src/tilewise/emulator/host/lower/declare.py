@@ -30,16 +30,16 @@ def lower_declaration(b: Builder, node: tree.Declaration) -> None:
 def _variable(b: Builder, item: tree.Variable) -> None:
     if b.lanes is not None and declared_in_lanes(b, item):
         return
-    if "function" in item.words:
+    if "function" in item.specifiers:
         return
-    if "__shared__" in item.words:
+    if "__shared__" in item.specifiers:
         if not b.program.device:
             raise b.refuse(f"{item.name} is shared memory of a block: only kernels have it", item)
         late.declare_shared(b, item)
         return
-    if "extern" in item.words:
+    if "extern" in item.specifiers:
         return
-    if "static" in item.words:
+    if "static" in item.specifiers:
         late.local_static(b, item)
         return
     init: Any = item.init if item.init is not None else item.arguments

@@ -204,7 +204,7 @@ def on_the_card(b: Builder, name: str, item: tree.Variable, place: Place) -> Pla
         raise b.refuse(f"{name} is the host's: a kernel prints with printf")
     if name in b.program.library_variables:
         place.check = KNOWN  # threadIdx and its kin
-    elif item.words & ON_THE_CARD:
+    elif item.specifiers & ON_THE_CARD:
         place.check = FULL
     elif not b.library:
         raise b.refuse(f"{name} {HOST_VARIABLE}")
@@ -220,7 +220,7 @@ def declare_shared(b: Builder, item: tree.Variable) -> None:
 def shared_place(b: Builder, item: tree.Variable) -> Place:
     program = b.program
     type_: Type = program.resolve(item.type, b.env)
-    if "extern" in item.words:
+    if "extern" in item.specifiers:
         if not program.dynamic_shared:
             program.dynamic_shared = program.memory.static(DYNAMIC_SHARED, DYNAMIC_NAME, False)
         address = program.dynamic_shared
@@ -228,7 +228,7 @@ def shared_place(b: Builder, item: tree.Variable) -> Place:
     size = program.size_of(type_)
     address = program.memory.static(size, item.name, False)
     program.shared.append((address, size))
-    watched = program.watched and "volatile" not in item.words and not isinstance(type_, Record)
+    watched = program.watched and "volatile" not in item.specifiers and not isinstance(type_, Record)
     return Place(type_, f"inttoptr (i64 {address} to ptr)", SHARED if watched else KNOWN, name=item.name)
 
 

@@ -32,7 +32,7 @@ def write(p: Program, instance: Instance) -> None:
     if instance.lambda_ is not None:
         instance.lambda_.enter(b)
     elif instance.record is not None:
-        const = "const method" in node.words
+        const = "const method" in node.specifiers
         b.this = Value(Pointer(instance.record, const), "%this")
     with b.scope():
         declare_parameters(b, instance)
@@ -75,7 +75,7 @@ def declare_parameters(b: Builder, instance: Instance) -> None:
             b.emit(f"store ptr {text}, ptr {slot}")
             b.declare(parameter.name, Local(type_, slot, KNOWN, reference=True))
         elif isinstance(type_, Record):
-            if "__global__" in instance.node.words:  # every thread has its own
+            if "__global__" in instance.node.specifiers:  # every thread has its own
                 address = b.frame_slot(type_.size, type_.align)
                 copy_bytes(b, address, text, type_.size)
                 text = address

@@ -28,7 +28,7 @@ def static_memory(b: Builder, size: int, align: int) -> str:
 def global_place(b: Builder, name: str) -> Any:
     """A file-level variable; its memory is made when it is first named."""
     program = b.program
-    if "__shared__" in program.entities.variables[name].words:
+    if "__shared__" in program.entities.variables[name].specifiers:
         if not program.device:
             raise b.refuse(f"{name} is shared memory of a block: only kernels have it", None)
         return late.shared_place(b, program.entities.variables[name])
@@ -40,7 +40,7 @@ def global_place(b: Builder, name: str) -> Any:
     place.const = isinstance(item.type, tree.TypeConst)
     if program.device:
         return late.on_the_card(b, name, item, place)
-    if item.words & DEVICE and "__managed__" not in item.words:
+    if item.specifiers & DEVICE and "__managed__" not in item.specifiers:
         place.check = 2  # the host may pass it on, not read it
     return place
 
@@ -53,8 +53,8 @@ def memory_of(b: Builder, name: str) -> tuple[Type, int]:
         kept, b.env = b.env, env
         type_ = _type(b, item)
         b.env = kept
-        device = bool(item.words & DEVICE)
-        managed = "__managed__" in item.words
+        device = bool(item.specifiers & DEVICE)
+        managed = "__managed__" in item.specifiers
         unset = device and not managed and never_given(program.entities, name, item)
         address = program.memory.static(program.size_of(type_), name, device, managed, unset, item.line)
         program.globals[name] = (type_, address)
@@ -77,7 +77,7 @@ def initialise_globals(b: Builder) -> None:
     program = b.program
     for name in program.entities.order:
         item = program.entities.variables[name]
-        if "function" in item.words or ("extern" in item.words and item.init is None):
+        if "function" in item.specifiers or ("extern" in item.specifiers and item.init is None):
             continue
         if name in program.library_variables and name not in program.globals:
             continue
@@ -85,7 +85,7 @@ def initialise_globals(b: Builder) -> None:
         b.line = item.line
         type_, address = memory_of(b, name)
         init: Any = item.init if item.init is not None else item.arguments
-        if item.words & DEVICE:
+        if item.specifiers & DEVICE:
             _device(b, item, type_, address)
             continue
         if init is None:

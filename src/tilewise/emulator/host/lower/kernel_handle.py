@@ -19,7 +19,7 @@ from tilewise.errors import KernelError
 def kernel_handle(b: Builder, overloads: Overloads, wanted: Type | None) -> Value:
     """The handle of the kernel meant: the one of the wanted type, or the only one."""
     target = wanted.to if isinstance(wanted, (Pointer, types.Reference)) else wanted
-    kernels = [c for c in overloads.candidates if "__global__" in getattr(c, "words", ())]
+    kernels = [c for c in overloads.candidates if "__global__" in getattr(c, "specifiers", ())]
     kernels.sort(key=lambda k: k.tokens is None)  # one with a body before its declaration
     try:
         node, bindings, _, found = explicit_choice(b, replace(overloads, candidates=kernels), wanted)

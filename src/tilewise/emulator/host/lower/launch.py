@@ -56,7 +56,7 @@ def lower_launch(b: Builder, node: tree.Launch) -> Value:
 
 def _known_kernel(b: Builder, node: tree.Launch, kernel: Overloads, values: list[Any]) -> LaunchSite:
     program = b.program
-    kernels = [c for c in kernel.candidates if "__global__" in getattr(c, "words", ())]
+    kernels = [c for c in kernel.candidates if "__global__" in getattr(c, "specifiers", ())]
     if not kernels:
         raise b.refuse(f"{kernel.name} is not a __global__ function and cannot be launched", node.kernel)
     try:

@@ -75,7 +75,7 @@ def _only_stores(b: Builder, inside: list[Any]) -> bool:
             return False
         if isinstance(item, tree.Variable):
             kind = item.type.of if isinstance(item.type, tree.TypeConst) else item.type
-            if not isinstance(kind, tree.TypeFixed) or item.words & {"static", "extern"}:
+            if not isinstance(kind, tree.TypeFixed) or item.specifiers & {"static", "extern"}:
                 return False
         if isinstance(item, tree.Call) and not _harmless(b, item):
             return False

@@ -19,9 +19,9 @@ BEFORE = frozenset({"&", "++", "--", "::", ".", "->"})  # its address, a step, o
 
 
 def never_given(entities: Entities, name: str, item: tree.Variable) -> bool:
-    if item.init is not None or item.arguments is not None or item.words & {"extern", "volatile"}:
+    if item.init is not None or item.arguments is not None or item.specifiers & {"extern", "volatile"}:
         return False
-    return "__constant__" in item.words or _only_read(entities, name.rpartition("::")[2], _depth(item.type))
+    return "__constant__" in item.specifiers or _only_read(entities, name.rpartition("::")[2], _depth(item.type))
 
 
 def _depth(type_: Any) -> int:

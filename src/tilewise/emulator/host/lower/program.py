@@ -140,7 +140,7 @@ class Program(SymbolTable):
         result = types.VOID if node.result is None else self._result(node, env)
         if node.name.startswith("operator type"):
             result = self.conversion_type(node, env)
-        method = record if record is not None and "static" not in node.words else None
+        method = record if record is not None and "static" not in node.specifiers else None
         symbol = f'@"{node.name}.{len(self.instances)}"'
         made = Instance(symbol, node, env, method, result, parameters, device=self.device)
         if record is not None:

@@ -249,10 +249,10 @@ def _case(b: Builder, node: tree.Case) -> None:
 
 def _jump(b: Builder, node: tree.Jump) -> None:
     if not b.targets:
-        raise b.refuse(f"{node.word} stands in no loop", node)
+        raise b.refuse(f"{node.keyword} stands in no loop", node)
     if b.lanes is not None and control.jump(b, node):
         return
-    if node.word == "break":
+    if node.keyword == "break":
         target = b.targets[-1]
         b.clean_to(target.depth)
         b.jump(target.leave)

@@ -55,7 +55,7 @@ def plain_loop(b: Builder, node: tree.For) -> Loop | None:
             changed.add(target.name)
         if isinstance(item, tree.Unary) and item.op in ("&", "*"):
             return None
-        if isinstance(item, tree.Variable) and item.words & {"static", "extern", "__shared__"}:
+        if isinstance(item, tree.Variable) and item.specifiers & {"static", "extern", "__shared__"}:
             return None
     accesses = [item for item in inside if isinstance(item, tree.Index) and isinstance(item.base, tree.Name)]
     if count.name in changed or whole_number(b, count.name) is None or not accesses:

@@ -154,7 +154,7 @@ def virtual_slot(b: Builder, method: tree.Function, owner: Record | None, receiv
     record = getattr(receiver, "type", None)
     if owner is None or not isinstance(record, Record) or not pointers(record):
         return None
-    if method.template or method.name == "<new>" or "static" in method.words:
+    if method.template or method.name == "<new>" or "static" in method.specifiers:
         return None
     slot = slot_of(b.program, method, owner)
     return slot if located(record, slot) is not None else None

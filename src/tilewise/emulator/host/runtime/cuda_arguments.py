@@ -138,7 +138,7 @@ class Arguments:
             assert block is not None
             buffer = self._buffer(block, dtype, array.name, False)
             if program.entities.variables.get(array.name) is not None and buffer.shadow is None:
-                words = program.entities.variables[array.name].words
+                words = program.entities.variables[array.name].specifiers
                 if "__constant__" not in words:
                     buffer.shadow = Shadow(buffer, False)
             self.globals.append(buffer)

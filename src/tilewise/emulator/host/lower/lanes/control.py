@@ -127,7 +127,7 @@ def jump(b: Builder, node: tree.Jump) -> bool:
     target, regions = b.targets[-1], lanes_of(b).regions
     if target.parted:
         b.clean_to(target.depth)
-        leave_regions(b, regions[target.regions - (2 if node.word == "break" else 1) :])  # the loop's and its body's
+        leave_regions(b, regions[target.regions - (2 if node.keyword == "break" else 1) :])  # the loop's and its body's
     elif target.regions != len(regions):
-        raise NotInLockstep(f"{node.word} at line {node.line}")
+        raise NotInLockstep(f"{node.keyword} at line {node.line}")
     return target.parted

@@ -99,8 +99,8 @@ class Divergence:
 
     def _declaration(self, node: tree.Declaration) -> None:
         for item in node.items:
-            shared = "__shared__" in item.words
-            array = isinstance(item.type, tree.TypeArray) and not shared and "static" not in item.words
+            shared = "__shared__" in item.specifiers
+            array = isinstance(item.type, tree.TypeArray) and not shared and "static" not in item.specifiers
             given = item.init if item.init is not None else item.arguments
             varies = given is not None and self.varies(given)
             if varies:
@@ -134,7 +134,7 @@ class Divergence:
 
     def _jump(self, node: tree.Jump) -> None:
         if not self.loops:
-            raise NotInLockstep(f"{node.word} at line {node.line}")
+            raise NotInLockstep(f"{node.keyword} at line {node.line}")
         if self.loops[-1].region != self.region:
             self._note(self.leaving, self.loops[-1].node)
 

@@ -63,7 +63,7 @@ def _inlined(b: Builder, node: tree.Call, own: set[str], depth: int) -> Any:
     if len(candidates) != 1:
         return None
     function = candidates[0]
-    plain = not (function.library or function.template or function.variadic or function.words & {"__global__"})
+    plain = not (function.library or function.template or function.variadic or function.specifiers & {"__global__"})
     if not plain or function.tokens is None or len(function.parameters) != len(node.arguments):
         return None
     try:

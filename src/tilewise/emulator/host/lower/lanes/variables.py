@@ -28,8 +28,8 @@ def declared_in_lanes(b: Builder, item: tree.Variable) -> bool:
     init: Any = item.init if item.init is not None else item.arguments
     if isinstance(init, list) and len(init) == 1:
         init = init[0]
-    if item.words & {"__shared__", "static", "extern", "function"}:
-        if varying or "static" in item.words:
+    if item.specifiers & {"__shared__", "static", "extern", "function"}:
+        if varying or "static" in item.specifiers:
             raise NotInLockstep(f"{item.name} at line {item.line}")
         return False
     type_ = None if tree.is_auto(item.type) else complete(b, b.program.resolve(item.type, b.env), item.init)
