@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tilewise.system.forks  # noqa: F401  so that a fork never catches an import of ours midway
+import tilewise.system.forks  # noqa: F401  registers handlers: os.fork() waits for imports in progress
 from tilewise.system.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ __all__ = [
     "where",
 ]
 
-_NAMES = {  # by the module that has them; errors and functions of expressions are found by their kind
+_NAMES = {  # module → its public names; errors and expression functions are looked up by their kind
     "api": "matmul plan",
     "functions.closure": "closure",
     "functions.groups": "grouped_matmul scatter_rows",

@@ -116,7 +116,7 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
     >>> tw.matmul([[0.0, 4.0]], [[9.0], [3.0]], semiring="min_plus", return_arg=True)
     (array([[7.]]), array([[1]]))
     """
-    if M.__class__ is not NDARRAY and torch_library.compiling():  # first: every step traced is a guard later
+    if M.__class__ is not NDARRAY and torch_library.compiling():  # first: dynamo makes a guard of each line it traces
         from tilewise.torch.operator import compiled_matmul
 
         product = compiled_matmul(M, N, keywords)

@@ -119,7 +119,7 @@ class SandboxError(TilewiseError, RuntimeError):
 
 
 class KernelError(TilewiseError, ValueError):
-    """CUDA text that is refused: says where, quotes the line, and never guesses.
+    """CUDA text that is refused; the message has its place and quotes the line.
 
     >>> tw.check("__global__ void f(float *x) { x[0] = ; }")
     Traceback (most recent call last):

@@ -3,12 +3,12 @@
 import pytest
 
 import tilewise as tw
-from tilewise.algebra.dtypes import SHORT, dtype_given, dtype_named
+from tilewise.algebra.dtypes import ABBREVIATIONS, dtype_given, dtype_named
 
 
-@pytest.mark.parametrize("short", SHORT)
+@pytest.mark.parametrize("short", ABBREVIATIONS)
 def test_short_names_are_names(short):
-    assert dtype_named(short).name == dtype_given(short).name == SHORT[short]
+    assert dtype_named(short).name == dtype_given(short).name == ABBREVIATIONS[short]
 
 
 def test_what_is_no_name_is_refused():

@@ -44,10 +44,12 @@ def test_a_call_that_is_known_already_looks_at_the_new_weights():
 @pytest.mark.parametrize(("semiring", "dtype"), WEIGHED)
 def test_weights_beyond_the_range_are_refused(semiring, dtype):
     edges = edges_of(semiring, dtype)
-    good = np.full((2, 2), edges.heaviest, dtype)
+    good = np.full((2, 2), edges.max_weight, dtype)
     bad = good.copy()
     bad[0, 1] += 1
-    with pytest.raises(tw.DtypeError, match=f"N holds the weight {edges.heaviest + 1}: over {dtype} weights are from"):
+    with pytest.raises(
+        tw.DtypeError, match=f"N holds the weight {edges.max_weight + 1}: over {dtype} weights are from"
+    ):
         tw.matmul(good, bad, semiring=semiring)
 
 

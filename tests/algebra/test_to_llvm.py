@@ -10,7 +10,7 @@ import pytest
 import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.expression import Expression, trace
-from tilewise.algebra.to_llvm import Renderer, commutes, exchanged, scalar_kind, vector
+from tilewise.algebra.to_llvm import Renderer, commutes, operands_swapped, scalar_kind, vector
 from tilewise.algebra.to_numpy import numpy_function
 from tilewise.backends.cpu.kernels.shared.convert import load, store
 from tilewise.backends.cpu.runtime import compile
@@ -28,7 +28,7 @@ def apply_everywhere(tree: Expression, dtype: DType, x: np.ndarray, y: np.ndarra
     size = f"[{dtype.itemsize} x i8]"
     with f.loop(0, "%count", lanes) as i:
         a, b = (load(f, target, dtype, dtype, f.at(size, name, i.index), lanes) for name in ("%x", "%y"))
-        value = Renderer(f, dtype, lanes, target.ranges).value(tree, a, b)
+        value = Renderer(f, dtype, lanes, target.has_vrange).value(tree, a, b)
         store(f, target, dtype, dtype, value, f.at(size, "%out", i.index), lanes)
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(
         compile.load(module([f]), target, ("each",))["each"]
@@ -160,7 +160,7 @@ def test_half_precision_is_widened_and_rounded_as_numpy_does(target: str, dtype:
 def test_exchanging_the_operands_of_a_tree() -> None:
     tree = trace(lambda x, y: x - 2 * y, "f")
     x, y = np.array([5.0]), np.array([3.0])
-    assert numpy_function(exchanged(tree), DTYPES["float64"])(x, y) == numpy_function(tree, DTYPES["float64"])(y, x)
+    assert numpy_function(operands_swapped(tree), DTYPES["float64"])(x, y) == numpy_function(tree, DTYPES["float64"])(y, x)
     assert not commutes(tree)
     assert commutes(trace(lambda x, y: y + x, "f"))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tilewise as tw
 from operands import numpy_dtype
 from oracle import EPS, oracle
-from tilewise.backends.reference.finish import _erf
+from tilewise.backends.reference.epilogue import _erf
 from tilewise.core.epilogue import ACTIVATIONS, Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape

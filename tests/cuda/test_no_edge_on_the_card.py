@@ -26,7 +26,7 @@ def test_every_family_keeps_it_apart(semiring, dtype, kernel):
     m, k, n = KERNELS[kernel]
     edges, better = edges_of(semiring, dtype), min if semiring == "min_plus" else max
     M, N = weights(rng, (m, k), edges, 0.7, 0.05), weights(rng, (k, n), edges, 0.7, 0.05)
-    M[0], N[:, -1] = edges.outside, edges.outside  # a row and a column that lead nowhere
+    M[0], N[:, -1] = edges.stored, edges.stored  # a row and a column that lead nowhere
     expected, won = by_hand(M, N, edges, better)
     there = cupy.asarray(M), cupy.asarray(N.T.copy()).T if kernel == "few_dots" else cupy.asarray(N)
     np.testing.assert_array_equal(tw.matmul(*there, semiring=semiring, kernel=kernel).get(), expected)

@@ -12,22 +12,22 @@ from tilewise.algebra.expression import (
     minimum,
     smallest,
 )
-from tilewise.algebra.semiring import Semiring, lawful
+from tilewise.algebra.semiring import Semiring, builtin_semiring
 from tilewise.algebra.structured import Structured
 from tilewise.errors import AlgebraError, DtypeError, UsageError
 
 SEMIRINGS: dict[str, Semiring] = {
     s.name: s
     for s in (
-        lawful("plus_times", lambda x, y: x + y, lambda x, y: x * y, 0),
-        lawful("min_plus", minimum, lambda x, y: x + y, largest),
-        lawful("max_plus", maximum, lambda x, y: x + y, smallest),
-        lawful("min_times", minimum, lambda x, y: x * y, largest),
-        lawful("max_times", maximum, lambda x, y: x * y, smallest),
-        lawful("min_max", minimum, maximum, largest),
-        lawful("max_min", maximum, minimum, smallest),
-        lawful("lor_land", logical_or, logical_and, False, boolean=True),
-        lawful("logaddexp_plus", logaddexp, lambda x, y: x + y, float("-inf")),
+        builtin_semiring("plus_times", lambda x, y: x + y, lambda x, y: x * y, 0),
+        builtin_semiring("min_plus", minimum, lambda x, y: x + y, largest),
+        builtin_semiring("max_plus", maximum, lambda x, y: x + y, smallest),
+        builtin_semiring("min_times", minimum, lambda x, y: x * y, largest),
+        builtin_semiring("max_times", maximum, lambda x, y: x * y, smallest),
+        builtin_semiring("min_max", minimum, maximum, largest),
+        builtin_semiring("max_min", maximum, minimum, smallest),
+        builtin_semiring("lor_land", logical_or, logical_and, False, boolean=True),
+        builtin_semiring("logaddexp_plus", logaddexp, lambda x, y: x + y, float("-inf")),
     )
 }
 

@@ -23,7 +23,7 @@ class DType:
     itemsize: int
 
     def __eq__(self, other: object) -> bool:
-        """There is one instance of each name, but for unpickled copies."""
+        """There is one instance per name, except for unpickled copies."""
         return self is other or (isinstance(other, DType) and self.name == other.name)
 
     def __hash__(self) -> int:
@@ -78,12 +78,12 @@ DTYPES: dict[str, DType] = {name: _number(name) for name in get_args(DTypeName)}
 # Storage dtypes that have no accumulator: they are multiplied as float32, or as the dtype= of the call.
 FLOAT8: dict[str, DType] = {name: DType(name, "f", 1) for name in ("float8_e4m3fn", "float8_e5m2")}
 
-SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}  # abbreviations
+ABBREVIATIONS = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
 
 
 @lru_cache(maxsize=256)
 def dtype_of(dtype: np.dtype[Any]) -> DType:
-    """The DType of a NumPy dtype, whatever its byte order."""
+    """The DType of a NumPy dtype of any byte order."""
     if dtype.char == "g":
         return DTYPES["longdouble"]
     if dtype.char == "G":
@@ -96,7 +96,7 @@ def dtype_of(dtype: np.dtype[Any]) -> DType:
 
 def dtype_named(name: str) -> DType:
     """The DType of a name, say from the command line."""
-    name = SHORT.get(name, name)
+    name = ABBREVIATIONS.get(name, name)
     if name not in DTYPES:
         raise DtypeError(f"dtype {name!r} is not known; known are {', '.join(DTYPES)}")
     return DTYPES[name]
@@ -104,7 +104,7 @@ def dtype_named(name: str) -> DType:
 
 def dtype_given(dtype: Any) -> DType:
     """The DType of a `dtype=` argument: a name, or a dtype of NumPy, ml_dtypes or PyTorch."""
-    name = SHORT.get(dtype, dtype) if isinstance(dtype, str) else str(dtype).removeprefix("torch.")
+    name = ABBREVIATIONS.get(dtype, dtype) if isinstance(dtype, str) else str(dtype).removeprefix("torch.")
     if name in DTYPES:
         return DTYPES[name]
     try:

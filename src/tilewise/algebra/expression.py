@@ -21,7 +21,7 @@ LOGIC = ("or", "and", "not")
 TRUTHS = (*COMPARISONS, *LOGIC)
 ORDERED = ("lt", "le", "gt", "ge", "min", "max")
 BITWISE = {"bit_or": "|", "bit_and": "&", "bit_xor": "^", "invert": "~"}
-WHOLE = {"mod": "%", "floordiv": "//", "shl": "<<", "shr": ">>"}
+INTEGER_ONLY = {"mod": "%", "floordiv": "//", "shl": "<<", "shr": ">>"}
 FLOATING = ("div", "exp", "log", "log1p", "sqrt", "logaddexp")
 
 # NumPy's ufuncs that mean what an operation here means; min and max skip NaN, so only fmin and fmax qualify.
@@ -157,7 +157,7 @@ class Symbol:
             instead = {"minimum": "tw.minimum (it skips NaN)", "maximum": "tw.maximum (it skips NaN)"}
             raise AlgebraError(
                 f"np.{ufunc.__name__} cannot be traced: write "
-                + instead.get(ufunc.__name__, "it with + − * /, comparisons, tw.where, tw.exp, tw.log, tw.sqrt and kin")
+                + instead.get(ufunc.__name__, "it with + − * /, comparisons, tw.where, tw.exp, tw.log, tw.sqrt, …")
             )
         return apply(op, *inputs)
 
@@ -257,8 +257,8 @@ def check_types(node: Expression, dtype: DType) -> None:
         instead = {"bit_or": "tw.logical_or", "bit_and": "tw.logical_and", "invert": "tw.logical_not"}.get(node.op)
         hint = f": for truths write {instead}" if instead else ""
         raise DtypeError(f"{BITWISE[node.op]} works on the bits of integers, and {dtype} has none{hint}")
-    if node.op in WHOLE and not dtype.is_integer:
-        raise DtypeError(f"{WHOLE[node.op]} needs integers, and {dtype} is not one of them")
+    if node.op in INTEGER_ONLY and not dtype.is_integer:
+        raise DtypeError(f"{INTEGER_ONLY[node.op]} needs integers, and {dtype} is not one of them")
     if node.op in ("sub", "neg") and dtype.kind == "b":
         raise DtypeError("booleans cannot be subtracted (NumPy refuses it too): convert them to an integer dtype")
     for arg in node.args:

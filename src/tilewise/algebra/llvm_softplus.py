@@ -1,7 +1,7 @@
 """log(1 + exp(−d)) for d ≥ 0 as vector instructions: the term that logaddexp adds to its larger operand.
 
-exp: −d is split into n·ln 2 + r with |r| ≤ ln 2 / 2 and ln 2 in two pieces, the series of exp(r) is cut where its rest
-is below a quarter of the last bit, and n goes straight into the exponent. log: log(1 + u) = 2·atanh(s) with
+exp: −d is split into n·ln 2 + r with |r| ≤ ln 2 / 2 and ln 2 in two pieces, the series of exp(r) ends where its
+remainder is below a quarter of the last bit, and n is added to the exponent bits. log: log(1 + u) = 2·atanh(s) with
 s = u / (2 + u) ≤ 1/3, an odd polynomial whose coefficients were found in exact fractions (Chebyshev economisation of
 the series over s² ≤ 1/9; error below 1e-17 for doubles, 1e-9 for floats). logaddexp stays within 5 units in the last
 place of the larger operand (`test_logaddexp_is_right_to_a_few_units_in_the_last_place`); subnormal values of exp are 0.
@@ -49,26 +49,26 @@ def softplus(
     number: Callable[[float], str],
 ) -> str:
     """`op` emits an instruction, `fma` a·b + c, `number` writes a constant of `kind` for every lane."""
-    plan, t = CONSTANTS[kind], kind if lanes == 1 else f"<{lanes} x {kind}>"
-    ints = f"i{plan.bits}" if lanes == 1 else f"<{lanes} x i{plan.bits}>"
-    shift = str(plan.mantissa) if lanes == 1 else f"splat (i{plan.bits} {plan.mantissa})"
+    c, t = CONSTANTS[kind], kind if lanes == 1 else f"<{lanes} x {kind}>"
+    ints = f"i{c.bits}" if lanes == 1 else f"<{lanes} x i{c.bits}>"
+    shift = str(c.mantissa) if lanes == 1 else f"splat (i{c.bits} {c.mantissa})"
     mask = "i1" if lanes == 1 else f"<{lanes} x i1>"
-    magic = 1.5 * 2.0**plan.mantissa  # adding it rounds to a whole number, which is then the sum's lowest bits
+    magic = 1.5 * 2.0**c.mantissa  # adding it rounds to a whole number, which is then the sum's lowest bits
     rounded = fma(d, number(-1 / LN2), number(magic))
     n = op(f"fsub {t} {rounded}, {number(magic)}")
-    r = fma(n, number(-plan.ln2_high), op(f"fneg {t} {d}"))
-    r = fma(n, number(-plan.ln2_low), r)
-    e = number(1 / math.factorial(plan.terms))
-    for power in range(plan.terms - 1, -1, -1):
+    r = fma(n, number(-c.ln2_high), op(f"fneg {t} {d}"))
+    r = fma(n, number(-c.ln2_low), r)
+    e = number(1 / math.factorial(c.terms))
+    for power in range(c.terms - 1, -1, -1):
         e = fma(e, r, number(1 / math.factorial(power)))
     exponent = op(f"shl {ints} {op(f'bitcast {t} {rounded} to {ints}')}, {shift}")
     scaled = op(f"add {ints} {op(f'bitcast {t} {e} to {ints}')}, {exponent}")
-    beyond = op(f"fcmp ogt {t} {d}, {number(plan.largest)}")
+    beyond = op(f"fcmp ogt {t} {d}, {number(c.largest)}")
     u = op(f"select {mask} {beyond}, {t} {number(0.0)}, {t} {op(f'bitcast {ints} {scaled} to {t}')}")
     s = op(f"fdiv {t} {u}, {op(f'fadd {t} {u}, {number(2.0)}')}")
     z = op(f"fmul {t} {s}, {s}")
-    h = number(plan.atanh[-1])
-    for coefficient in reversed(plan.atanh[:-1]):
+    h = number(c.atanh[-1])
+    for coefficient in reversed(c.atanh[:-1]):
         h = fma(h, z, number(coefficient))
     twice = op(f"fadd {t} {s}, {s}")
     return fma(op(f"fmul {t} {twice}, {z}"), h, twice)

@@ -15,10 +15,10 @@ from tilewise.algebra.dtypes import Array, DType
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.errors import DtypeError, UsageError
 
-BAND = 1 << 23  # numbers of which remainders are made at a time
+BAND = 1 << 23  # elements reduced per NumPy call
 EXACT = 1 << 53  # whole numbers that float64 holds
 WIDE = 1 << 64
-LARGEST = 1 << 31
+LARGEST = 1 << 31  # modulus
 
 
 class Modular(Semiring):
@@ -52,11 +52,11 @@ def modular(p: int) -> Semiring:
 
 
 def takes(ring: Any, M: Any, N: Any) -> bool:
-    """Whether a product is reduced lazily: a product of integer NumPy arrays."""
+    """Whether sums are reduced lazily: for integer NumPy arrays."""
     return isinstance(ring, Modular) and all(type(x) is np.ndarray and x.dtype.kind in "iu" for x in (M, N))
 
 
-def remainders(M: Array, N: Array, p: int) -> np.dtype[Any]:
+def modular_dtype(M: Array, N: Array, p: int) -> np.dtype[Any]:
     """The dtype of a product modulo p: the operands' common one."""
     result = np.promote_types(M.dtype, N.dtype)
     if result.kind not in "iu":
@@ -83,7 +83,7 @@ class ModularProduct:
     )
 
     def __init__(self, M: Array, N: Array, p: int, matmul: Callable[..., Any]) -> None:
-        result = remainders(M, N, p)
+        result = modular_dtype(M, N, p)
         limit, sums = (EXACT, np.float64) if (p - 1) ** 2 < EXACT // 64 else (WIDE, np.uint64)
         self._part_length = max(1, (limit - p) // max(1, (p - 1) ** 2))
         self._p, self._result, self._sums, self._matmul = p, result, np.dtype(sums), matmul
@@ -108,7 +108,7 @@ class ModularProduct:
         return total.astype(self._result)
 
     def _reduced(self, sums: Any) -> Any:
-        """Reduced as integers, whose remainder is faster."""
+        """Sums modulo p, as integers: their remainder is faster than that of floats."""
         return _by_bands(sums, lambda x: x.astype(self._whole, copy=False) % self._modulus)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-BooleanName = Literal["lor_land", "boolean"]  # whose products are bool, whatever the operands
+BooleanName = Literal["lor_land", "boolean"]  # whose products are bool for operands of any dtype
 NumericName = Literal[
     "plus_times", "min_plus", "max_plus", "min_times", "max_times", "min_max", "max_min", "logaddexp_plus",
     "tropical", "viterbi", "log",

@@ -1,8 +1,8 @@
 """Integers' "no edge": over min_plus and max_plus the zero (MAX or MIN) must not be added, since MAX + 7 would wrap.
 
-Weights are limited to a range. During a product another value represents "no edge": so large that any sum with it
-exceeds every sum of two weights, and so small that twice the value does not wrap. Larger sums are stored as "no edge"
-again. The steps themselves cost nothing more; the operands are scanned once before.
+Weights are limited to a range. During a product another value encodes "no edge": so large that any sum with it exceeds
+every sum of two weights, and so small that twice the value does not wrap. Larger sums are stored as "no edge" again.
+The inner loop is unchanged; the operands are scanned once before it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tilewise.algebra.expression import Extreme, is_plain
 from tilewise.algebra.semiring import Algebra
 from tilewise.errors import DtypeError
 
-FEW = 65536  # weights up to which one temporary array is cheaper than two reductions
+FEW = 65536  # up to so many weights one temporary array is cheaper than two reductions
 
 
 @dataclass(frozen=True)
@@ -27,53 +27,57 @@ class NoEdge:
     """The values of "no edge" in the operands and during a product over one dtype, and the range of weights."""
 
     dtype: DType
-    outside: int  # in M, N and P: the semiring's zero, MAX for min and MIN for max
-    inside: int  # during the product
-    lightest: int
-    heaviest: int
+    stored: int  # in M, N and P: the semiring's zero, MAX for min and MIN for max
+    internal: int  # during the product
+    min_weight: int
+    max_weight: int
 
     @property
-    def last(self) -> int:
-        """The largest sum of two weights (the smallest for max): values beyond are no path."""
-        return 2 * (self.heaviest if self.outside > 0 else self.lightest)
+    def farthest(self) -> int:
+        """The largest sum of two weights (the smallest for max): a value beyond means "no edge"."""
+        return 2 * (self.max_weight if self.stored > 0 else self.min_weight)
 
-    def enter(self, X: Array, name: str) -> tuple[Array, bool]:
-        """A copy of an operand, with the same strides, in which `inside` replaces "no edge"; and whether it has any."""
+    def encode(self, X: Array, name: str) -> tuple[Array, bool]:
+        """A copy of an operand, with the same strides and "no edge" encoded; and whether it has any."""
         if self.within(X):
             return X, False
-        gone = self.outside == X
-        beyond = ((self.lightest > X) | (self.heaviest < X)) & ~gone
+        missing = self.stored == X
+        beyond = ((self.min_weight > X) | (self.max_weight < X)) & ~missing
         if beyond.any():
             raise DtypeError(
-                f"{name} holds the weight {int(X[beyond][0])}: over {self.dtype} weights are from {self.lightest} to "
-                f"{self.heaviest}, or {self.outside} for no edge; convert {name} to {_wider(self.dtype)}"
+                f"{name} holds the weight {int(X[beyond][0])}: over {self.dtype} weights are from {self.min_weight} to "
+                f"{self.max_weight}, or {self.stored} for no edge; convert {name} to {_wider(self.dtype)}"
             )
-        made = _lying_alike(X)
-        np.copyto(made, X)
-        np.copyto(made, self.inside, where=gone)
-        return made, True
+        encoded = _empty_like(X)
+        np.copyto(encoded, X)
+        np.copyto(encoded, self.internal, where=missing)
+        return encoded, True
 
     def within(self, X: Array) -> bool:
-        """Whether all are weights. A small array takes one pass: values below the lightest wrap to large ones."""
+        """Whether all are weights. A small array takes one pass: values below the least weight wrap to large ones."""
         if not X.size or X.itemsize < self.dtype.itemsize:  # every value of a narrower dtype is a weight
             return True
         if X.size > FEW:
-            return int(X.min()) >= self.lightest and int(X.max()) <= self.heaviest
-        natural, lightest, most = self._unsigned
-        return int(np.maximum.reduce(X.view(natural) - lightest, None)) <= most
+            return int(X.min()) >= self.min_weight and int(X.max()) <= self.max_weight
+        natural, min_weight, most = self._unsigned
+        return int(np.maximum.reduce(X.view(natural) - min_weight, None)) <= most
 
     @cached_property
     def _unsigned(self) -> tuple[Any, Any, int]:
-        """The unsigned dtype of the same size, the lightest weight in it, and the heaviest minus the lightest."""
+        """The unsigned dtype of the same size, the least weight in it, and the greatest minus the least."""
         natural = np.dtype(f"u{self.dtype.itemsize}")
-        return natural, natural.type(self.lightest % 2 ** (8 * self.dtype.itemsize)), self.heaviest - self.lightest
+        return (
+            natural,
+            natural.type(self.min_weight % 2 ** (8 * self.dtype.itemsize)),
+            self.max_weight - self.min_weight,
+        )
 
-    def leave(self, P: Array, arg: Array | None = None) -> None:
-        """Store sums that contain "no edge" as "no edge", with −1 as their winning k."""
-        gone = self.last < P if self.outside > 0 else self.last > P
-        np.copyto(P, self.outside, where=gone)
+    def decode(self, P: Array, arg: Array | None = None) -> None:
+        """Replace sums that contain "no edge" by the semiring's zero, and their winning k by −1."""
+        missing = self.farthest < P if self.stored > 0 else self.farthest > P
+        np.copyto(P, self.stored, where=missing)
         if arg is not None:
-            np.copyto(arg.reshape(P.shape), -1, where=gone)
+            np.copyto(arg.reshape(P.shape), -1, where=missing)
 
 
 def _wider(dtype: DType) -> str:
@@ -81,7 +85,7 @@ def _wider(dtype: DType) -> str:
     return wider if wider in DTYPES else "float64"
 
 
-def _lying_alike(X: Array) -> Array:
+def _empty_like(X: Array) -> Array:
     """Fresh memory with the shape and strides of X, so that a kernel prepared for X takes it too."""
     steps = [(size - 1) * stride for size, stride in zip(X.shape, X.strides, strict=True)]
     before = -sum(step for step in steps if step < 0)
@@ -97,30 +101,30 @@ def no_edge_of(algebra: Algebra) -> NoEdge | None:
         return None
     if is_plain(ring.add, "min") and ring.zero.which == "largest":
         top = int(dtype.largest())
-        inside = top // 2
-        heaviest = (inside - 1) // 3 if dtype.kind == "i" else (inside - 1) // 2
-        return NoEdge(dtype, top, inside, -heaviest if dtype.kind == "i" else 0, heaviest)
+        internal = top // 2
+        max_weight = (internal - 1) // 3 if dtype.kind == "i" else (internal - 1) // 2
+        return NoEdge(dtype, top, internal, -max_weight if dtype.kind == "i" else 0, max_weight)
     if is_plain(ring.add, "max") and ring.zero.which == "smallest" and dtype.kind == "i":
-        inside = -(int(dtype.largest()) // 2)
-        heaviest = (-inside - 1) // 3
-        return NoEdge(dtype, int(dtype.smallest()), inside, -heaviest, heaviest)
+        internal = -(int(dtype.largest()) // 2)
+        max_weight = (-internal - 1) // 3
+        return NoEdge(dtype, int(dtype.smallest()), internal, -max_weight, max_weight)
     return None  # unsigned max_plus: its zero is 0, which is a weight
 
 
 @lru_cache(maxsize=256)
 def absorbs(algebra: Algebra) -> bool:
-    """Whether mul(zero, x) is zero: where it is not (−∞ · −1), only stored cells may meet."""
+    """Whether mul(zero, x) is zero: if not (−∞ · −1), cells that are not stored must be skipped."""
     dtype = algebra.partial.numpy
     x = np.array([True] if algebra.partial.kind == "b" else [1, 2, 5, 0, -3]).astype(dtype)
     zero = np.full_like(x, algebra.zero)
     if no_edge_of(algebra) is not None:
         return True
     with np.errstate(all="ignore"):
-        made = np.concatenate([algebra.mul(zero, x), algebra.mul(x, zero)])
-    return bool((made == algebra.zero).all())
+        products = np.concatenate([algebra.mul(zero, x), algebra.mul(x, zero)])
+    return bool((products == algebra.zero).all())
 
 
-def around(
+def run_encoded(
     edges: NoEdge | None,
     run: Callable[[Array, Array, Array, Array | None], Any],
     M: Array,
@@ -129,19 +133,19 @@ def around(
     arg: Array | None,
     onto: Algebra | None,
 ) -> Any:
-    """Run a product of host arrays with "no edge" replaced; `onto` is the algebra where it is added onto P."""
+    """Run a product of host arrays with "no edge" encoded; `onto`: the algebra of a product that is added to P."""
     if edges is None:
         return run(M, N, P, arg)
-    M, missing_m = edges.enter(M, "M")
-    N, missing_n = edges.enter(N, "N")
-    if not (missing_m or missing_n):
+    M, has_m = edges.encode(M, "M")
+    N, has_n = edges.encode(N, "N")
+    if not (has_m or has_n):
         return run(M, N, P, arg)
-    made = P
+    encoded_p = P
     if onto is not None:  # the values of P may exceed every sum: they are added afterwards
-        made = _lying_alike(P)
-        made[...] = edges.outside
-    done = run(M, N, made, arg)
-    edges.leave(made, arg)
+        encoded_p = _empty_like(P)
+        encoded_p[...] = edges.stored
+    done = run(M, N, encoded_p, arg)
+    edges.decode(encoded_p, arg)
     if onto is not None:
-        onto.add(P, made, out=P)
+        onto.add(P, encoded_p, out=P)
     return done

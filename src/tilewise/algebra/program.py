@@ -62,7 +62,7 @@ class _Builder:
             self.lines.append(line)
         return self._known[line]
 
-    def finished(self, outputs: Sequence[int]) -> StraightLine:
+    def build(self, outputs: Sequence[int]) -> StraightLine:
         """The program without dead lines."""
         needed, number = set(outputs), {}
         for i in reversed(range(len(self.lines))):
@@ -78,7 +78,7 @@ class _Builder:
 
 def flattened(trees: Sequence[Expression]) -> StraightLine:
     """The program of trees whose variables x0, x1, …, y0, y1, … are the fields of the two operands."""
-    made, seen = _Builder(), {}
+    builder, seen = _Builder(), {}
 
     def put(tree: Expression) -> int:
         if id(tree) not in seen:
@@ -88,15 +88,15 @@ def flattened(trees: Sequence[Expression]) -> StraightLine:
                 line = Operation(tree.op, tuple(put(arg) for arg in tree.args))
             else:
                 line = Operation("constant", (), tree)
-            seen[id(tree)] = made.put(line)
+            seen[id(tree)] = builder.put(line)
         return seen[id(tree)]
 
-    return made.finished([put(tree) for tree in trees])
+    return builder.build([put(tree) for tree in trees])
 
 
 def step_of(add: StraightLine, mul: StraightLine) -> StraightLine:
     """add(t, mul(x, y)): one step of a product; t is the accumulator."""
-    made = _Builder()
+    builder = _Builder()
 
     def copied(program: StraightLine, inputs: dict[tuple[str, int], int]) -> list[int]:
         at: list[int] = []
@@ -104,13 +104,13 @@ def step_of(add: StraightLine, mul: StraightLine) -> StraightLine:
             if line.op == "input" and line.leaf in inputs:
                 at.append(inputs[line.leaf])
             else:
-                at.append(made.put(Operation(line.op, tuple(at[a] for a in line.args), line.leaf)))
+                at.append(builder.put(Operation(line.op, tuple(at[a] for a in line.args), line.leaf)))
         return [at[i] for i in program.outputs]
 
     products = copied(mul, {})
     fields = range(len(products))
-    totals = {("x", i): made.put(Operation("input", (), ("t", i))) for i in fields}
-    return made.finished(copied(add, totals | {("y", i): products[i] for i in fields}))
+    totals = {("x", i): builder.put(Operation("input", (), ("t", i))) for i in fields}
+    return builder.build(copied(add, totals | {("y", i): products[i] for i in fields}))
 
 
 @lru_cache(maxsize=256)
@@ -183,7 +183,7 @@ def run(
         if line.op == "input":
             return inputs[line.leaf[0]][line.leaf[1]]
         if line.op == "constant":
-            return None  # written where it is used
+            return None  # rendered at each use, in the dtype it needs there
         if line.op in LOGIC:
             return to.logic(line.op, [truth(a) for a in line.args])
         if line.op in COMPARISONS:

@@ -11,7 +11,7 @@ from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.algebra.to_cuda import FUNCTION, c_name, cuda_expression, literal
 from tilewise.errors import DtypeError
 
-LARGEST = 16  # bytes of a value: one cp.async
+LARGEST = 16  # bytes of a value: the size of one cp.async
 PLAIN = ("add", "sub", "mul", "div", "neg", "bit_or", "bit_and", "bit_xor", "invert", "exp", "log", "log1p", "sqrt")
 
 
@@ -30,7 +30,7 @@ class Statements:
         return literal(value, dtype)
 
     def operate(self, op: str, dtype: DType, args: list[str]) -> str:
-        if op in ("min", "max"):  # one instruction, of floats too
+        if op in ("min", "max"):  # one instruction, for floats too
             name = f"{'f' if dtype.kind == 'f' else ''}{op}{'f' if dtype.name == 'float32' else ''}"
             return self._put(c_name(dtype), f"{name}({args[0]}, {args[1]})")
         if op not in PLAIN:

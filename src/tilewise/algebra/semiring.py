@@ -34,7 +34,7 @@ from tilewise.algebra.to_numpy import Function, numpy_function
 from tilewise.errors import AlgebraError, DtypeError, UsageError
 
 Operation = Callable[[Any, Any], Any]
-BY_FINGERPRINT: WeakValueDictionary[str, Semiring] = WeakValueDictionary()  # for code that only has the string
+BY_FINGERPRINT: WeakValueDictionary[str, Semiring] = WeakValueDictionary()  # for code that only has the fingerprint
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class Semiring:
     """Two functions in place of + and ×, and a zero.
 
     add, mul: functions of two values, traced once (see `tilewise.minimum` and kin).
-    zero: the identity of add; `tw.largest` and `tw.smallest` mean ∞, MAX or True as the dtype has it.
-    pad_m, pad_n: what fills the edge tiles of M and N; found by the law when not given.
+    zero: the identity of add; `tw.largest` and `tw.smallest` are ∞, MAX or True, depending on the dtype.
+    pad_m, pad_n: the fill of edge tiles of M and N; searched by the law when not given.
     boolean: operands count as true where they are not 0, and the product is bool.
     Where zero is a tuple, values have as many fields, x[0], x[1], … or by the names in `fields=`; add and mul return
     tuples, and operands are tuples of arrays or structured arrays. `witnesses(rng, count)` draws values for the laws.
@@ -139,7 +139,7 @@ class Semiring:
 
     @cached_property
     def heavy(self) -> bool:
-        """Whether a step calls the C library, or takes as long as such a call."""
+        """Whether a step calls the C library, or takes as long."""
         return uses(self.add, HEAVY) or uses(self.mul, HEAVY)
 
     @property
@@ -158,8 +158,8 @@ class Semiring:
         return self.name
 
 
-def lawful(name: str, add: Operation, mul: Operation, zero: Any, *, boolean: bool = False) -> Semiring:
-    """A semiring without checks: tests check the laws of the built-in ones; at import that would load numpy.random."""
+def builtin_semiring(name: str, add: Operation, mul: Operation, zero: Any, *, boolean: bool = False) -> Semiring:
+    """A semiring whose laws the tests check: checks at import would load numpy.random."""
     made = object.__new__(Semiring)
     _define(made, name, add, mul, zero, None, None, boolean)
     return made
@@ -189,15 +189,15 @@ def _set(semiring: Semiring, **values: object) -> None:
 
 
 def _set_fingerprint(semiring: Semiring) -> None:
-    """Equal trees give equal fingerprints, so a semiring defined again in every call compiles nothing again."""
-    text = _text_of(semiring)
+    """Equal trees have equal fingerprints: a semiring that each call defines anew finds its compiled kernels."""
+    text = _ssa_text(semiring)
     first = BY_FINGERPRINT.setdefault(text, semiring)
     object.__setattr__(semiring, "fingerprint", text)
     # keeps the first semiring with this fingerprint alive, which BY_FINGERPRINT refers to weakly
     object.__setattr__(semiring, "_first", None if first is semiring else first)
 
 
-def _text_of(semiring: Semiring) -> str:
+def _ssa_text(semiring: Semiring) -> str:
     """The name and the trees in SSA form, common subexpressions once: different semirings have different texts."""
     nodes: dict[str, int] = {}
     seen: dict[int, int] = {}

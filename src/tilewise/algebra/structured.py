@@ -25,7 +25,7 @@ from tilewise.algebra.program_numpy import Arrays
 from tilewise.errors import AlgebraError, DtypeError
 
 Values = tuple[Array, ...]  # field by field
-DRAWN = 64  # witnesses of each law
+WITNESSES = 64  # random values on which each law is checked
 MOST_FIELDS = 8
 NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 
@@ -96,7 +96,7 @@ class Structured:
         values["fingerprint"] = repr(values)
         for key, value in values.items():
             object.__setattr__(self, key, value)
-        _check_laws(self, witnesses or _drawn)
+        _check_laws(self, witnesses or _random_fields)
 
     def over(self, dtypes: Sequence[DType]) -> StructuredAlgebra:
         """This semiring over fields of such dtypes, or a DtypeError that says why not."""
@@ -161,7 +161,7 @@ def _filled(algebra: StructuredAlgebra, values: Sequence[Number], count: int = 1
     return tuple(np.full(count, v, d.numpy) for v, d in zip(values, algebra.dtypes, strict=True))
 
 
-def _drawn(rng: np.random.Generator, count: int, fields: int = 0) -> list[Array]:
+def _random_fields(rng: np.random.Generator, count: int, fields: int) -> list[Array]:
     return [rng.integers(0, 6, count) for _ in range(fields)]
 
 
@@ -177,12 +177,14 @@ def _check_laws(ring: Structured, witnesses: Callable[..., Sequence[Array]]) -> 
     if algebra is None:
         raise AlgebraError(f"semiring {ring.name!r} works over no dtype: {refused}")
     rng = np.random.default_rng(0)
-    more = (len(ring.fields),) if witnesses is _drawn else ()
+    more = (len(ring.fields),) if witnesses is _random_fields else ()
     x, y, z = (
-        tuple(np.asarray(v).astype(d.numpy) for v, d in zip(witnesses(rng, DRAWN, *more), algebra.dtypes, strict=True))
+        tuple(
+            np.asarray(v).astype(d.numpy) for v, d in zip(witnesses(rng, WITNESSES, *more), algebra.dtypes, strict=True)
+        )
         for _ in range(3)
     )
-    zero = _filled(algebra, algebra.zero, DRAWN)
+    zero = _filled(algebra, algebra.zero, WITNESSES)
 
     def add(a: Values, b: Values) -> Values:
         return algebra.evaluate(ring.add, x=a, y=b)

@@ -60,19 +60,19 @@ def k_best(k: int) -> Structured:
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_BEST:
         raise UsageError(f"k={k!r} must be a whole number from 1 to {MOST_BEST}")
 
-    def drawn(rng: np.random.Generator, count: int) -> list[Any]:
+    def ascending(rng: np.random.Generator, count: int) -> list[Any]:
         return list(np.sort(rng.integers(0, 9, (k, count)), 0))
 
     names = [f"best{i}" for i in range(k)]
     return Structured(
         f"{k}_best", lambda x, y: _least(list(x), list(y), k), lambda x, y: _least_sums(x, y, k), (largest,) * k,
-        fields=names, witnesses=drawn,
+        fields=names, witnesses=ascending,
     )  # fmt: skip
 
 
 def _least_sums(x: Any, y: Any, k: int) -> list[Symbol]:
-    """The k least of all sums. (i + 1)(j + 1) − 1 other sums are not larger than x[i] + y[j], so only few candidates
-    remain; those of one i ascend, and lists are merged from the shortest on."""
+    """The k least of all sums. (i + 1)(j + 1) − 1 other sums are not larger than x[i] + y[j], so few candidates
+    remain; those of one i ascend, and lists are merged, the shortest first."""
     lists = [[x[i] + y[j] for j in range(k // (i + 1))] for i in range(k)]
     lists.sort(key=len)
     while len(lists) > 1:

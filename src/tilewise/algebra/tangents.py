@@ -2,9 +2,9 @@
 
     +          tP = tM · N + M · tN
     min, max   the tangent of the winning term
-    logaddexp  the mean of the tangents of all terms, by their soft weights exp(mul(M, N) − P)
+    logaddexp  the mean of the tangents of all terms, weighted by exp(mul(M, N) − P)
 
-Both are linear in the tangents: JAX transposes them into gradients, and differentiates what they are made of again.
+All are linear in the tangents: JAX transposes them into gradients; they consist of operations with derivatives.
 Operands are matrices or stacks of them.
 """
 
@@ -20,7 +20,7 @@ from tilewise.algebra.to_operators import Operators
 
 
 def is_soft(ring: Semiring) -> bool:
-    """Whether every term counts by its share of the sum: add is logaddexp."""
+    """Whether add is logaddexp: the derivative of each term is its share of the sum."""
     return ring.add == SEMIRINGS["logaddexp_plus"].add
 
 
@@ -43,7 +43,7 @@ def tangent(
     tM: Any,
     tN: Any,
 ) -> Any:
-    """The tangent of P for those of M and N, None being 0; `arg`: the winning k, where add picks one."""
+    """The tangent of P for those of M and N (None for 0); `arg`: the winning k, for min and max."""
     if is_plus_times(ring):
         parts = [multiply(*pair) for pair in ((tM, N), (M, tN)) if pair[0] is not None and pair[1] is not None]
         return parts[0] + parts[1] if len(parts) == 2 else parts[0]
@@ -53,19 +53,19 @@ def tangent(
     if arg is None:
         term = to.partials(ring.mul, M[..., :, :, None], N[..., None, :, :])
         tx, ty = None if tM is None else tM[..., :, :, None], None if tN is None else tN[..., None, :, :]
-        moved = _moved(term, tx, ty)
-        moved = moved * soft_weight(to, term.value, P) if is_soft(ring) else moved
-        return to.xp.broadcast_to(moved, (*P.shape[:-1], M.shape[-1], P.shape[-1])).sum(-2)
+        tangents = _term_tangent(term, tx, ty)
+        tangents = tangents * soft_weight(to, term.value, P) if is_soft(ring) else tangents
+        return to.xp.broadcast_to(tangents, (*P.shape[:-1], M.shape[-1], P.shape[-1])).sum(-2)
     won, stack = to.xp.where(arg >= 0, arg, 0), arg.shape[:-2]
 
     def at(x: Any, axis: int) -> Any:
         return None if x is None else to.take(to.xp.broadcast_to(x, (*stack, *x.shape[-2:])), won, axis)
 
-    moved = _moved(to.partials(ring.mul, at(M, -1), at(N, -2)), at(tM, -1), at(tN, -2))
-    return to.xp.where(arg >= 0, moved, to.xp.zeros_like(moved))
+    tangents = _term_tangent(to.partials(ring.mul, at(M, -1), at(N, -2)), at(tM, -1), at(tN, -2))
+    return to.xp.where(arg >= 0, tangents, to.xp.zeros_like(tangents))
 
 
-def _moved(term: Any, tx: Any, ty: Any) -> Any:
+def _term_tangent(term: Any, tx: Any, ty: Any) -> Any:
     """The tangent of mul(x, y)."""
     if tx is None or ty is None:
         return term.dy * ty if tx is None else term.dx * tx
@@ -82,15 +82,15 @@ def soft_weight(to: Operators, term: Any, P: Any) -> Any:
 class Paths:
     """Every path of a closure: D[i, j] = mul(D[i, p], W[p, j]), p being the predecessor of j on the path from i.
 
-    So x[j] = edge[j] + factor[j] · x[p[j]] holds for the tangents along a path. Put into itself it spans two edges,
-    then four: `steps` are the factors and the nodes they refer to, log₂ of the number of nodes of them.
+    The tangents along a path satisfy x[j] = edge[j] + factor[j] · x[p[j]], which pointer doubling solves: substituted
+    into itself it spans two edges, then four. `steps`: the factors and the nodes they refer to, log₂ n of them.
     """
 
-    def __init__(self, to: Operators, mul: Expression, W: Any, D: Any, before: Any) -> None:
+    def __init__(self, to: Operators, mul: Expression, W: Any, D: Any, predecessors: Any) -> None:
         nodes = W.shape[-1]
         self.to, self.shape = to, (*D.shape[:-2], nodes, nodes)
-        self.reached = before >= 0
-        self.p = to.xp.where(self.reached, before, 0)
+        self.reached = predecessors >= 0
+        self.p = to.xp.where(self.reached, predecessors, 0)
         part = to.partials(mul, to.take(D, self.p, -1), to.take(to.xp.broadcast_to(W, self.shape), self.p, -2))
         nothing = to.xp.zeros_like(D)
         self.edge = to.xp.where(self.reached, part.dy, nothing)

@@ -163,7 +163,7 @@ def cuda_expression(tree: Expression, dtype: DType, names: Mapping[str, str] | N
 
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"} | COMPARISONS
-WHOLE_OF = {"mod": "modulo_of", "floordiv": "floor_divide_of", "shl": "shift_left_of", "shr": "shift_right_of"}
+INTEGER_FUNCTIONS = {"mod": "modulo_of", "floordiv": "floor_divide_of", "shl": "shift_left_of", "shr": "shift_right_of"}
 
 
 def _truth(tree: Expression, text: str, dtype: DType) -> str:
@@ -195,8 +195,8 @@ def _integer(op: str, args: list[str], dtype: DType) -> str:
         return f"(({name})(({wide}){args[0]} {_INFIX[op]} ({wide}){args[1]}))"
     if op in BITWISE:
         return f"(({name})(~{args[0]}))" if op == "invert" else f"(({name})({args[0]} {BITWISE[op]} {args[1]}))"
-    if op in WHOLE_OF:
-        return f"{WHOLE_OF[op]}({', '.join(args)})"
+    if op in INTEGER_FUNCTIONS:
+        return f"{INTEGER_FUNCTIONS[op]}({', '.join(args)})"
     if op in ("min", "max", "abs"):
         return f"{op}imum_of({', '.join(args)})" if op != "abs" else f"absolute_of({args[0]})"
     return f"({args[0]} {_INFIX[op]} {args[1]})"
@@ -214,7 +214,7 @@ def _floating(op: str, args: list[str], dtype: DType) -> str:
     return f"{name}{f}({', '.join(args)})"
 
 
-def _whole_numbers(dtype: DType) -> dict[str, str]:
+def _integer_functions(dtype: DType) -> dict[str, str]:
     """// % << >> of integers as NumPy defines them: division by 0 gives 0, and quotients round down."""
     if not dtype.is_integer:
         return {}
@@ -263,7 +263,7 @@ def _helpers(algebra: Algebra) -> list[str]:
         "minimum_of(": f"{FUNCTION} {t} minimum_of({t} x, {t} y) {{ return y < x ? y : x; }}\n",
         "maximum_of(": f"{FUNCTION} {t} maximum_of({t} x, {t} y) {{ return x < y ? y : x; }}\n",
         "absolute_of(": f"{FUNCTION} {t} absolute_of({t} x) {{ return x < 0 ? ({t})(0 - x) : x; }}\n",
-        **_whole_numbers(dtype),
+        **_integer_functions(dtype),
         "complex_add(": pairwise("add", "+"),
         "complex_sub(": pairwise("sub", "-"),
         "complex_neg(": f"{FUNCTION} {t} complex_neg({t} x) {{ {t} z; z.x = -x.x; z.y = -x.y; return z; }}\n",
@@ -294,18 +294,18 @@ def widened(dtype: DType, partial: DType) -> str:
     return {"float16": "half_to_float(x)", "bfloat16": "bfloat_to_float(x)"}.get(dtype.name, "x")
 
 
-def _entering(edges: NoEdge) -> str:
+def _encoded(edges: NoEdge) -> str:
     """A weight unchanged; any other value ("no edge") as one beyond every sum."""
-    low, high, inside = (literal(x, edges.dtype) for x in (edges.lightest, edges.heaviest, edges.inside))
-    outside = f"x > {high}" if edges.lightest == 0 else f"x < {low} || x > {high}"
-    return f"{outside} ? {inside} : x"
+    low, high, internal = (literal(x, edges.dtype) for x in (edges.min_weight, edges.max_weight, edges.internal))
+    is_missing = f"x > {high}" if edges.min_weight == 0 else f"x < {low} || x > {high}"
+    return f"{is_missing} ? {internal} : x"
 
 
-def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False, apart: bool = True) -> str:
-    """The prelude of a kernel: the four types, ZERO and the pads, widen, narrow, add, mul, and STORE. `apart`: widen
+def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False, encodes: bool = True) -> str:
+    """The prelude of a kernel: the four types, ZERO and the pads, widen, narrow, add, mul, and STORE. `encodes`: widen
     maps integers' "no edge" to a value whose sums cannot wrap, STORE maps it back; some kernels do this themselves.
     """
-    edges = no_edge_of(algebra) if apart else None
+    edges = no_edge_of(algebra) if encodes else None
     element, partial, result = algebra.element, algebra.partial, algebra.result
     head = [
         f"// {algebra.semiring.name} over {element}",
@@ -318,7 +318,7 @@ def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False, a
         f"#define PAD_N {literal(algebra.pad_n, partial)}",
         "",
     ]
-    widen = widened(element, partial) if edges is None else _entering(edges)
+    widen = widened(element, partial) if edges is None else _encoded(edges)
     narrow = {"float16": "float_to_half(x)", "bfloat16": "float_to_bfloat(x)"}.get(result.name, "x")
     resume = widened(result, partial)
     text = "\n".join(head) + "\n"
@@ -343,8 +343,8 @@ def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False, a
     )
     value = "value"
     if edges is not None:
-        value, past = "leave(value)", ">" if edges.outside > 0 else "<"
-        last = literal(edges.last, partial)
+        value, past = "leave(value)", ">" if edges.stored > 0 else "<"
+        last = literal(edges.farthest, partial)
         text += "// beyond the farthest sum of two weights there is no edge\n"
         text += f"{FUNCTION} Partial leave(Partial x) {{ return x {past} {last} ? ZERO : x; }}\n"
     stored = f"narrow(add(resume(cell), {value}))" if accumulate else f"narrow({value})"

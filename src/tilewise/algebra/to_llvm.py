@@ -25,8 +25,8 @@ from tilewise.algebra.expression import (
     constant_over,
     is_plain,
 )
+from tilewise.algebra.llvm_integer import integer_operation
 from tilewise.algebra.llvm_softplus import LN2, softplus
-from tilewise.algebra.llvm_whole import whole_numbers
 from tilewise.errors import DtypeError
 
 Value = tuple[str, ...]  # the registers of one value: two for complex numbers
@@ -92,9 +92,9 @@ class Renderer:
     writer: Writer
     dtype: DType
     lanes: int
-    skips_nan: bool = False  # the machine has vrangeps: one instruction whose min and max skip NaN on either side
-    min_number: bool = False  # it has fminnm, which skips quiet NaN on either side, and quiets a signalling one
-    quiet: bool = False  # what is multiplied holds no signalling NaN
+    has_vrange: bool = False  # the target has vrangeps: min and max that skip NaN on either side
+    has_fminnm: bool = False  # the target has fminnm, which skips quiet NaN on either side and quiets a signalling one
+    quiet: bool = False  # the operands of mul hold no signalling NaN
     kind: str = field(init=False)
     type: str = field(init=False)
     mask: str = field(init=False)
@@ -105,7 +105,7 @@ class Renderer:
         self.mask = vector("i1", self.lanes)
 
     def value(self, tree: Expression, x: Value, y: Value, clean: str = "") -> Value:
-        """The tree of x and y as a number; `clean` names the variables that never hold NaN."""
+        """The tree of x and y as a number; `clean` names the variables that never hold NaN (with "Q" none signals)."""
         truth, value = self._node(tree, x, y, clean)
         return self.number(value) if truth else value
 
@@ -178,7 +178,7 @@ class Renderer:
         return value[0] if truth else self.nonzero(value)
 
     def nonzero(self, value: Value) -> str:
-        """Which lanes count as true: NaN does, −0 does not."""
+        """Which lanes are true: NaN is, −0 is not."""
         zero = constant(0, part(self.dtype), self.lanes)[0]
         compare = "fcmp une" if self.dtype.kind in "fc" else "icmp ne"
         found = [self.writer.op(f"{compare} {self.type} {v}, {zero}") for v in value]
@@ -219,7 +219,7 @@ class Renderer:
         if name.startswith("bit_"):
             return op(f"{name.removeprefix('bit_')} {t} {args[0]}, {args[1]}")
         if name in ("invert", "mod", "floordiv", "shl", "shr"):
-            return whole_numbers(self, name, args)
+            return integer_operation(self, name, args)
         if name == "abs":
             if self.dtype.kind == "u":
                 return args[0]
@@ -242,15 +242,15 @@ class Renderer:
         return self.writer.call(t, f"llvm.{'fabs' if name == 'abs' else name}.{self._suffix()}", [(t, args[0])])
 
     def _skip_nan(self, name: str, a: str, b: str, clean: list[bool], quiet: bool) -> str:
-        """fmin or fmax. One vminps yields its second operand when it meets NaN, so the clean side goes there. fminnm
-        and vrangeps skip NaN on either side, but a signalling one makes their result NaN."""
+        """fmin or fmax. vminps returns its second operand if either is NaN, so the clean one comes second. fminnm and
+        vrangeps skip NaN on either side, but a signalling one makes their result NaN."""
         op, t = self.writer.op, self.type
         code = "olt" if name == "min" else "ogt"
-        if quiet and self.min_number:
+        if quiet and self.has_fminnm:
             return self.writer.call(t, f"llvm.{name}num.{self._suffix()}", [(t, a), (t, b)])
         if clean[0] and not clean[1]:
             a, b = b, a
-        elif not clean[1] and quiet and self.skips_nan and self.lanes * self.dtype.itemsize == 64:
+        elif not clean[1] and quiet and self.has_vrange and self.lanes * self.dtype.itemsize == 64:
             short, mask = ("ps", "i16") if self.kind == "float" else ("pd", "i8")
             control = 4 if name == "min" else 5
             rest: list[tuple[str, str | int]] = [("i32", control), (t, a), (mask, -1), ("i32", 4)]
@@ -258,8 +258,8 @@ class Renderer:
         better = op(f"select {self.mask} {op(f'fcmp {code} {t} {a}, {b}')}, {t} {a}, {t} {b}")
         if clean[0] or clean[1]:
             return better
-        lost = op(f"fcmp uno {t} {b}, {b}")
-        return op(f"select {self.mask} {lost}, {t} {a}, {t} {better}")
+        is_nan = op(f"fcmp uno {t} {b}, {b}")
+        return op(f"select {self.mask} {is_nan}, {t} {a}, {t} {better}")
 
     def _log_add_exp(self, a: str, b: str) -> str:
         """max + log(1 + exp(−|a − b|)); equal values (infinities too) give a + log 2, a NaN gives NaN."""
@@ -268,16 +268,16 @@ class Renderer:
         def number(value: float) -> str:
             return constant(value, self.dtype, self.lanes)[0]
 
-        above = op(f"select {self.mask} {op(f'fcmp ogt {t} {a}, {b}')}, {t} {a}, {t} {b}")
-        apart = self.writer.call(t, f"llvm.fabs.{self._suffix()}", [(t, op(f"fsub {t} {a}, {b}"))])
-        usual = op(f"fadd {t} {above}, {softplus(self.kind, self.lanes, apart, op, self._fma, number)}")
+        larger = op(f"select {self.mask} {op(f'fcmp ogt {t} {a}, {b}')}, {t} {a}, {t} {b}")
+        distance = self.writer.call(t, f"llvm.fabs.{self._suffix()}", [(t, op(f"fsub {t} {a}, {b}"))])
+        usual = op(f"fadd {t} {larger}, {softplus(self.kind, self.lanes, distance, op, self._fma, number)}")
         same = op(f"fcmp oeq {t} {a}, {b}")
         found = op(f"select {self.mask} {same}, {t} {op(f'fadd {t} {a}, {number(LN2)}')}, {t} {usual}")
-        lost = op(f"fcmp uno {t} {a}, {b}")
-        return op(f"select {self.mask} {lost}, {t} {op(f'fadd {t} {a}, {b}')}, {t} {found}")
+        is_nan = op(f"fcmp uno {t} {a}, {b}")
+        return op(f"select {self.mask} {is_nan}, {t} {op(f'fadd {t} {a}, {b}')}, {t} {found}")
 
     def _each_lane(self, function: str, a: str) -> str:
-        """A function of the C library that LLVM has no vector form of, lane by lane."""
+        """A C library function without a vector form in LLVM, called for each lane."""
         call, op = self.writer.call, self.writer.op
         if self.lanes == 1:
             return call(self.kind, function, [(self.kind, a)])
@@ -307,7 +307,7 @@ def _never_nan(tree: Expression, clean: str) -> bool:
 
 
 def never_signals(tree: Expression, clean: str = "") -> bool:
-    """Whether a value is never a signalling NaN: arithmetic quiets them, loads and selects pass them on."""
+    """Whether a value is never a signalling NaN: arithmetic quiets them, loads and selects do not."""
     if isinstance(tree, Variable):
         return "Q" in clean or tree.name in clean
     return _never_nan(tree, clean) or (isinstance(tree, Apply) and tree.op in ("add", "sub", "mul", "div"))
@@ -319,10 +319,10 @@ def commutes(mul: Expression) -> bool:
     return any(is_plain(mul, op) for op in commuting)
 
 
-def exchanged(tree: Expression) -> Expression:
-    """The tree with x and y exchanged."""
+def operands_swapped(tree: Expression) -> Expression:
+    """The tree with x and y operands_swapped."""
     if isinstance(tree, Variable):
         return Variable("y" if tree.name == "x" else "x")
     if isinstance(tree, Apply):
-        return Apply(tree.op, tuple(exchanged(arg) for arg in tree.args))
+        return Apply(tree.op, tuple(operands_swapped(arg) for arg in tree.args))
     return tree

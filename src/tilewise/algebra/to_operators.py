@@ -1,7 +1,7 @@
 """Trees and programs in the operations of a framework, torch or jax.numpy, which can then trace and differentiate them.
 
 `partials` gives a tree's partial derivatives in x and y beside its value, in one walk. They consist of the framework's
-operations too, so gradients of gradients need nothing more.
+operations, so higher derivatives need nothing more.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from tilewise.algebra.program import run
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.errors import UsageError
 
-TORCHS = {
+TORCH_NAMES = {
     "equal": "eq", "invert": "bitwise_not", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",
     "take_along_axis": "take_along_dim", "concatenate": "cat",
 }  # fmt: skip
-SAME, OTHER = 1.0, -1.0  # weights
 
 
 class Dual(NamedTuple):
@@ -37,11 +36,11 @@ class Operators:
         """`xp`: torch or jax.numpy."""
         self.xp = xp
         self.operations = {op: self._named(name) for name, op in UFUNCS.items()}
-        self.take, self.joined = self._named("take_along_axis"), self._named("concatenate")
-        self._rules = self._weights()
+        self.take, self.concatenate = self._named("take_along_axis"), self._named("concatenate")
+        self._rules = self._derivative_rules()
 
     def _named(self, name: str) -> Any:
-        return getattr(self.xp, TORCHS.get(name, name), None) or getattr(self.xp, name)
+        return getattr(self.xp, TORCH_NAMES.get(name, name), None) or getattr(self.xp, name)
 
     def cast(self, x: Any, dtype: Any) -> Any:
         return x.to(dtype) if hasattr(x, "to") else x.astype(dtype)
@@ -112,7 +111,7 @@ class Operators:
         known = not isinstance(tree, Apply) or tree.op == "where" or tree.op in TRUTHS or tree.op in self._rules
         return known and all(map(self.differentiates, tree.args if isinstance(tree, Apply) else ()))
 
-    def _weights(self) -> dict[str, Callable[..., tuple[Any, ...]]]:
+    def _derivative_rules(self) -> dict[str, Callable[..., tuple[Any, ...]]]:
         """The value of each operation and the derivative in each of its operands."""
         xp = self.xp
 
@@ -121,28 +120,28 @@ class Operators:
             return value, xp.exp(a - value), xp.exp(b - value)
 
         return {
-            "add": lambda a, b: (a + b, SAME, SAME),
-            "sub": lambda a, b: (a - b, SAME, OTHER),
+            "add": lambda a, b: (a + b, 1.0, 1.0),
+            "sub": lambda a, b: (a - b, 1.0, -1.0),
             "mul": lambda a, b: (a * b, b, a),
             "div": lambda a, b: (a / b, 1 / b, -a / (b * b)),
-            "neg": lambda a: (-a, OTHER),
+            "neg": lambda a: (-a, -1.0),
             "abs": lambda a: (abs(a), xp.sign(a)),
             "exp": lambda a: (xp.exp(a), xp.exp(a)),
             "log": lambda a: (xp.log(a), 1 / a),
             "log1p": lambda a: (xp.log1p(a), 1 / (1 + a)),
             "sqrt": lambda a: (xp.sqrt(a), 0.5 / xp.sqrt(a)),
-            "min": lambda a, b: self._picked(xp.fmin(a, b), a, b),
-            "max": lambda a, b: self._picked(xp.fmax(a, b), a, b),
+            "min": lambda a, b: self._min_or_max(xp.fmin(a, b), a, b),
+            "max": lambda a, b: self._min_or_max(xp.fmax(a, b), a, b),
             "logaddexp": logaddexp,
         }
 
-    def _picked(self, value: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
-        """min and max: the derivative belongs to the operand picked, half to each where they are equal."""
+    def _min_or_max(self, value: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
+        """min and max: the derivative is 1 for the operand picked, ½ for each where they are equal."""
         half = self.cast(self.xp.where(a == b, 0.5, 1.0), value.dtype)
         return value, (value == a) * half, (value == b) * half
 
     def product_of_fields(self, algebra: StructuredAlgebra, M: Sequence[Any], N: Sequence[Any]) -> list[Any]:
-        """The product of stacks of matrices of values with fields: all m×k×n terms, added by halves of k."""
+        """The product of stacks of matrices of structured values: all m×k×n terms, summed pairwise along k."""
         kinds, ring = [getattr(self.xp, dtype.name) for dtype in algebra.dtypes], algebra.semiring
         x, y = ([self.cast(part, kind) for part, kind in zip(side, kinds, strict=True)] for side in (M, N))
         left, right = [part[..., :, :, None] for part in x], [part[..., None, :, :] for part in y]
@@ -157,5 +156,5 @@ class Operators:
             half = k // 2
             first, second = [t[..., :half, :] for t in terms], [t[..., half : 2 * half, :] for t in terms]
             sums = run(ring.add, algebra.dtypes, {"x": first, "y": second}, self)
-            terms = [self.joined([s, t[..., 2 * half :, :]], -2) for s, t in zip(sums, terms, strict=True)]
+            terms = [self.concatenate([s, t[..., 2 * half :, :]], -2) for s, t in zip(sums, terms, strict=True)]
         return [term[..., 0, :] for term in terms]

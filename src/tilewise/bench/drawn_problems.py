@@ -73,10 +73,10 @@ RANGES = {  # of m, k and n
     "tiny": ((1, 64), (1, 64), (1, 64)),
     "skinny": ((1, 32), (16, 65536), (16, 32768)),
     "thin": ((16, 32768), (1, 128), (16, 32768)),
-    "deep": ((1, 512), (2048, 2**20), (1, 512)),
+    "k_pack": ((1, 512), (2048, 2**20), (1, 512)),
     "any": ((1, 16384), (16, 16384), (16, 16384)),
 }
-SIZES = ("tiny", "skinny", "thin", "deep", "power", "any", "any", "any")
+SIZES = ("tiny", "skinny", "thin", "k_pack", "power", "any", "any", "any")
 MOST_STEPS, MOST_CELLS, STACK_CELLS = 2e11, 5e8, 4e8
 OTHER_DTYPES = ("int8", "uint8", "int16", "int32", "int64", "bool", "float8_e4m3fn")
 
@@ -126,7 +126,7 @@ def _of_any_dtype(rng: random.Random) -> Problem:
     if what == "dtype":
         name = rng.choice(OTHER_DTYPES)
         made = problem_of_shape(m, k, n, FLOAT8[name] if name in FLOAT8 else dtype_named(name))
-        return replace(made, wanted=DTYPES["float32"]) if name in FLOAT8 else made
+        return replace(made, requested=DTYPES["float32"]) if name in FLOAT8 else made
     ring = rng.choice([name for name in SEMIRINGS if name != "plus_times"])
     dtype = rng.choice(("float32", "float32", "float64", "int32", "float16", "int16"))
     return problem_of_shape(m, k, n, dtype, ring)

@@ -6,13 +6,13 @@ import math
 import random
 from dataclasses import dataclass
 
-from tilewise.algebra.dtypes import SHORT
+from tilewise.algebra.dtypes import ABBREVIATIONS
 from tilewise.bench.suites import Shape
 from tilewise.errors import UsageError
 
 LARGEST = dict.fromkeys(("float32", "float64", "complex64", "complex128"), 8192)  # extents; 16384 for the others
 STEPS = (1e6, 4e11)  # of a product: no fewer, no more
-KINDS = {**SHORT, "tf32": "tf32", "c64": "complex64", "c128": "complex128"}
+KINDS = {**ABBREVIATIONS, "tf32": "tf32", "c64": "complex64", "c128": "complex128"}
 
 
 @dataclass(frozen=True)

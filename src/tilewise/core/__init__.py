@@ -1,1 +1,1 @@
-"""Plain values that everything else speaks of: shapes, problem, options, plan, machine, epilogue, recipe."""
+"""Plain values that all other packages use: shapes, problem, options, plan, machine, epilogue, recipe."""

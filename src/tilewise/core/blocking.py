@@ -15,13 +15,13 @@ from tilewise.algebra.to_llvm import KINDS, never_signals
 from tilewise.core.problem import Problem
 from tilewise.system.once import once
 
-FEW = 16  # rows or columns of a skinny product at most
+SKINNY = 16  # a product with at most so many rows or columns is skinny
 TALL_K = 8192  # from this k on, threads split k where P is small
 SMALL_P = 256 * 256  # cells of such a P
-# bytes of a row of N up to which a strip of it stays in the first cache: with a few rows of M and a long k it is read
-# once, however long it is (2x10^6x8 of float32 took 4.2 times as long by `packed`, 16x10^5x16 of int32 1.3 times)
-THIN_N = 192
-SHORT = 2**16  # steps up to which the call takes longer than the kernel
+# rows of N of at most so many bytes: a strip of them stays in L1, so a skinny product with a long k reads N once and
+# packing would only add traffic (2x10^6x8 float32 took 4.2 times as long with `packed`, 16x10^5x16 int32 1.3 times)
+THIN_ROW = 192
+SHORT = 2**16  # multiply-add steps below which the call overhead exceeds the kernel's time
 DEPTH = 384  # KC: a larger one visits P less often, but leaves no room in the L1 cache
 
 
@@ -35,15 +35,15 @@ class Blocking(NamedTuple):
     KC: int
     MC: int
     NC: int
-    group: int  # columns of packed N that are walked before the next panel of M
+    group: int  # columns of packed N per pass over the panels of M
     why: str = ""
-    columns: int = 1  # columns of P that a lane holds: eight where truth values are packed into bits
-    deep: int = 1  # k that a lane holds, side by side: four bytes or two 16-bit numbers, multiplied and added at once
-    pairs: bool = False  # complex numbers where they lie, as pairs of real ones
+    columns: int = 1  # columns of P per lane: eight where booleans are packed into bits
+    k_pack: int = 1  # consecutive k per 32-bit lane: 4 bytes or 2 16-bit integers, for VNNI, sdot and pmaddwd
+    pairs: bool = False  # complex operands are read in place, as pairs of real numbers
     symmetric: bool = False  # tiles left of the diagonal of P are not computed but mirrored
 
-    def tiles(self, m: int) -> float:
-        """The part of a P of m rows that is computed."""
+    def computed_share(self, m: int) -> float:
+        """The fraction of P's tiles that is computed, for a P of m rows."""
         panels, across = -(-m // self.MR), -(-m // self.NR)
         left = sum(panel * self.MR // self.NR for panel in range(panels)) if self.symmetric else 0
         return 1 - left / (panels * across)
@@ -54,7 +54,7 @@ class Blocking(NamedTuple):
 
 @dataclass(frozen=True)
 class RegisterTile:
-    """The tile whose accumulators stay in registers over k, and the machine's registers."""
+    """The accumulator tile of the microkernel, and the machine's vector registers."""
 
     MR: int
     NR: int
@@ -73,7 +73,7 @@ def register_tile(
 ) -> tuple[int, int]:
     """Rows and vectors of the tile."""
     wide = registers >= 32
-    if is_heavy(add, mul):  # a step is long enough to hide the next loads, and needs the registers itself
+    if is_heavy(add, mul):  # a step hides the latency of the next loads, and needs registers of its own
         return (4, 1)
     if tracks_arg:
         return (4, 3) if wide else (3, 2)
@@ -81,7 +81,7 @@ def register_tile(
         return _neon_tile(dtype, is_plain(add, "add"), is_plain(mul, "mul"))
     if dtype.kind == "c":
         return (6, 2) if wide else (5, 1)
-    if not wide and dtype.kind == "f" and not never_signals(mul):  # which vectors of N hold NaN takes registers, too
+    if not wide and dtype.kind == "f" and not never_signals(mul):  # the NaN masks of N's vectors take registers too
         return (4, 2)
     return (8, 3) if wide else (6, 2)
 
@@ -93,14 +93,16 @@ def _neon_tile(dtype: DType, sums: bool, products: bool) -> tuple[int, int]:
         return (4, 3) if dtype.itemsize == 8 else (6, 2)
     if dtype.is_integer and dtype.itemsize == 8:  # NEON has no 64-bit multiply, min or max
         return (4, 3)
-    if dtype.itemsize >= 4 and not products:  # a row is a cache line of P, and an element of M serves four vectors
+    if dtype.itemsize >= 4 and not products:  # a tile row is one cache line of P; one broadcast serves four vectors
         return (5, 4)
-    return (8, 3) if sums and products and dtype.kind != "b" else (8, 2)  # max_times 1024³ 0.83 of the ports by 5 × 4
+    return (
+        (8, 3) if sums and products and dtype.kind != "b" else (8, 2)
+    )  # 5 × 4 reaches 0.83 of the port limit on max_times 1024³
 
 
-def takes_a_port(problem: Problem, tile: RegisterTile) -> bool:
-    """Whether broadcasting an element of M takes a vector port: on NEON, where the step is not a multiply by lane.
-    False for short products."""
+def broadcast_costs(problem: Problem, tile: RegisterTile) -> bool:
+    """Whether broadcasting an element of M occupies a vector port: on NEON, unless mul is a multiply by lane. False
+    for short products."""
     by_lane = is_plain(problem.semiring.mul, "mul")
     return tile.neon and problem.dtype.itemsize >= 4 and not by_lane and not is_short(problem)
 
@@ -118,10 +120,9 @@ def has_kernel(problem: Problem) -> bool:
     partial, ring = problem.algebra.partial, problem.semiring
     if any(dtype.name not in KINDS for dtype in (partial, problem.dtype_m, problem.dtype_n)):
         return False
-    refused = ("abs", "div")
-    return partial.kind != "c" or not (uses(ring.add, refused) or uses(ring.mul, refused))
+    return partial.kind != "c" or not any(uses(tree, ("abs", "div")) for tree in (ring.add, ring.mul))
 
 
 def even_strips(k: int, depth: int = DEPTH) -> int:
-    """KC: equal blocks of k, near `depth`; a short last one would read and write P for little work."""
+    """KC near `depth` that cuts k into equal strips: a short last strip would read and write P for few steps."""
     return -(-k // (8 * max(1, round(k / depth)))) * 8

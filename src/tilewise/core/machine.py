@@ -20,14 +20,14 @@ class Machine:
     units: int  # cores, or streaming multiprocessors
     bandwidth: float  # bytes a second between the device's memory and its cores
     step_rates: dict[str, float] = field(hash=False)  # by dtype; "" is any other
-    arch: str = ""  # sm_90 and kin; empty on a CPU
+    arch: str = ""  # sm_90, …; empty on a CPU
     source: str = "datasheet"  # or "measured here"
     resident_threads: int = 2048  # threads a unit holds at once
     tensor_rates: dict[str, float] = field(default_factory=dict, hash=False)  # steps a second on tensor cores, by dtype
-    vector_bytes: int = 0  # a CPU's vector registers: how wide, how many; 0 where no kernel can be compiled
+    vector_bytes: int = 0  # width of a CPU's vector registers; 0 where no kernel can be compiled
     registers: int = 0
-    byte_dots: bool = False  # multiplies bytes and adds them up by fours in one instruction (VNNI, dotprod)
-    tuned: TunedTable | None = field(default=None, hash=False)  # what was measured on such a card
+    byte_dots: bool = False  # has 4-way byte dot products (VNNI, dotprod)
+    tuned: TunedTable | None = field(default=None, hash=False)  # measured on this model of card
 
     def __hash__(self) -> int:
         """Computed once: a machine is part of many cache keys."""
@@ -39,7 +39,7 @@ class Machine:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the hash: strings hash differently in another process."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_hash", "_highest")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_hash", "_peak_rates")}
 
     def step_rate(self, dtype: str) -> float:
         return self.step_rates.get(dtype, self.step_rates[""])
@@ -48,14 +48,14 @@ class Machine:
         return self.tensor_rates.get(dtype, 0.0)
 
     def floor(self, steps: int, least_bytes: int, dtype: str) -> tuple[float, str]:
-        """The least time physics allows, and which of the two limits sets it."""
-        rate = self._highest.get(dtype) or max(self.step_rate(dtype), self.tensor_rate(dtype))
+        """The roofline bound in seconds, and which of the two limits sets it."""
+        rate = self._peak_rates.get(dtype) or max(self.step_rate(dtype), self.tensor_rate(dtype))
         compute, memory = steps / rate, least_bytes / self.bandwidth
         return (compute, "arithmetic") if compute >= memory else (memory, "memory")
 
     @once
-    def _highest(self) -> dict[str, float]:
-        """The higher of a dtype's two rates."""
+    def _peak_rates(self) -> dict[str, float]:
+        """The higher of the ordinary and the tensor-core rate, by dtype."""
         return {dtype: max(self.step_rate(dtype), rate) for dtype, rate in self.tensor_rates.items()}
 
 
@@ -90,7 +90,7 @@ def resident_threads(arch: str) -> int:
     return 1536 if number in (86, 87, 89) or number >= 120 else 2048
 
 
-def starts_early(arch: str) -> bool:
+def has_dependent_launch(arch: str) -> bool:
     """Whether a card can start a kernel while the one queued before it ends (programmatic dependent launch)."""
     return arch_number(arch) >= 90
 

@@ -50,8 +50,8 @@ class Plan:
     index: str  # the C type that reaches every cell
     aligned: bool  # rows of M and N start on vector boundaries
     packs: tuple[str, ...]  # operands that are packed first, because they are not row-major
-    predicted: float  # seconds, by the model
-    floor: float  # seconds, by physics
+    predicted: float  # seconds, by the cost model
+    floor: float  # seconds, by the roofline
     bound: str  # which limit sets the floor
     why: str
     notes: tuple[str, ...] = ()
@@ -60,10 +60,10 @@ class Plan:
     config: Any = None  # the family's choice of parameters
     passes: int = 0  # further launches: realigning, packing, the reduction of split-K
     shares: bool = True  # threads of a block share what they load
-    planes: float = 0.0  # bytes of scratch memory for each byte of an operand, beside packing
+    planes: float = 0.0  # bytes of workspace per byte of an operand, beside packing
     idea: str = ""  # the kernel's, one sentence
     cut: str = ""  # how P is cut into tiles, as text of the kernel's family
-    real: Plan | None = None  # of a complex product that is made by a real one: that one's plan
+    real: Plan | None = None  # of a complex product computed as a real one: the plan of the real product
 
     @classmethod
     def made(cls, **fields: Any) -> Plan:
@@ -84,7 +84,7 @@ class Plan:
 
     @property
     def multiplied(self) -> Problem:
-        """What the kernel multiplies: the problem, or the real product that makes it."""
+        """What the kernel multiplies: the problem, or the real product it is computed as."""
         return self.real.problem if self.real else self.problem
 
     @property

@@ -15,7 +15,7 @@ from tilewise.errors import ShapeError, UsageError
 from tilewise.system.once import once
 
 PRECISIONS = ("ieee", "high", "tf32")
-MIRRORED = 32  # rows of a symmetric P from which looking for one pays
+SMALLEST_SYMMETRIC = 32  # rows of P from which computing one triangle and mirroring it pays for the check
 
 
 class Layout(NamedTuple):
@@ -25,7 +25,7 @@ class Layout(NamedTuple):
     col: int
     stack: tuple[int, ...] = ()
     misalignment: int = 0  # bytes past a 16-byte boundary
-    spare: bool = False  # of P: the bytes after a row, up to the next 16-byte boundary, may be overwritten
+    spare: bool = False  # P's padding after a row, up to the next 16-byte boundary, may be overwritten
 
     @property
     def alignment(self) -> int:
@@ -86,8 +86,8 @@ class Problem:
     precision: str = "high"
     return_arg: bool = False  # the winning k is returned too
     nonnegative: bool = False  # the caller guarantees that no element is negative or NaN
-    unrounded: bool = False  # P has the accumulator's dtype, because more is added before it is rounded
-    wanted: DType | None = None  # the dtype= of the call, if any
+    unrounded: bool = False  # P has the accumulator's dtype: a later pass adds to it and rounds it
+    requested: DType | None = None  # dtype= of the call
     scaled: bool = False  # rows and columns of P are scaled before it is stored
     epilogue: Epilogue = PLAIN  # applied to the product before it is stored
     groups: Groups | None = None
@@ -96,7 +96,7 @@ class Problem:
     @once
     def dtype(self) -> DType:
         """The dtype to which both operands are converted."""
-        return self.wanted or promote(self.dtype_m, self.dtype_n)
+        return self.requested or promote(self.dtype_m, self.dtype_n)
 
     @once
     def algebra(self) -> Algebra:
@@ -114,7 +114,9 @@ class Problem:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the hash: strings hash differently in another process."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_hash", "shared", "_of_any_size")}
+        return {
+            name: value for name, value in self.__dict__.items() if name not in ("_hash", "shared", "_size_independent")
+        }
 
     @once
     def result(self) -> DType:
@@ -122,43 +124,43 @@ class Problem:
 
     @once
     def in_place(self) -> bool:
-        """Whether M and N can be multiplied where they lie: nothing to convert, one register a value, no arg."""
-        return self._alike and self.algebra.partial.kind in "iuf" and not self.return_arg
+        """Whether kernels can read M and N in place: no conversion, one register per value, no arg."""
+        return self._one_dtype and self.algebra.partial.kind in "iuf" and not self.return_arg
 
     @once
     def light(self) -> bool:
-        """In place, by steps that are a few instructions."""
+        """In place, and a step is a few instructions."""
         return self.in_place and not self.semiring.heavy
 
     @once
     def halves(self) -> bool:
-        """Half precision on both sides, which kernels widen as they load; sums are float32."""
+        """Half-precision operands, which kernels widen as they load them; sums are float32."""
         half = self.dtype_m.name in ("float16", "bfloat16") and self.algebra.partial.name == "float32"
         return half and self.dtype_n == self.dtype_m and not self.return_arg
 
     @once
     def as_pairs(self) -> bool:
-        """Complex numbers that are multiplied and added, and can be where they lie: as pairs of real ones."""
-        return self._alike and self.algebra.partial.kind == "c" and self.semiring.multiplies and not self.return_arg
+        """Whether a complex product can be computed on pairs of real numbers, read in place."""
+        return self._one_dtype and self.algebra.partial.kind == "c" and self.semiring.multiplies and not self.return_arg
 
     @once
     def signals(self) -> bool:
-        """Whether signalling NaNs must be quieted before a step: once where operands are packed, else at every load."""
+        """Whether signalling NaNs must be quieted before a step: while operands are packed, else at every load."""
         return self.dtype.kind == "f" and not never_signals(self.semiring.mul)
 
     @property
-    def _alike(self) -> bool:
+    def _one_dtype(self) -> bool:
         return self.dtype_m == self.dtype_n == self.algebra.partial == self.result
 
     @once
     def shared(self) -> dict[Any, Any]:
-        """A cache for what no size changes: one for all problems that are resized from this one."""
+        """A cache of values that do not depend on sizes; problems made by `resized` share it."""
         return {}
 
     @once
-    def _of_any_size(self) -> dict[str, Any]:
-        """What extents and layouts do not change, computed."""
-        return {name: getattr(self, name) for name in OF_ANY_SIZE}
+    def _size_independent(self) -> dict[str, Any]:
+        """The fields and properties that do not depend on extents and layouts."""
+        return {name: getattr(self, name) for name in SIZE_INDEPENDENT}
 
     def resized(
         self,
@@ -174,17 +176,17 @@ class Problem:
         """The same problem of another size; `dataclasses.replace` takes ten times as long."""
         made = object.__new__(Problem)
         made.__dict__.update(
-            self._of_any_size, m=m, k=k, n=n, stack=stack, layout_m=layout_m, layout_n=layout_n, layout_p=layout_p,
+            self._size_independent, m=m, k=k, n=n, stack=stack, layout_m=layout_m, layout_n=layout_n, layout_p=layout_p,
             symmetric=symmetric,
         )  # fmt: skip
         return made
 
     @property
     def may_mirror(self) -> bool:
-        """Whether N has M's extents and strides transposed: one memory for both would make P symmetric."""
+        """Whether N has M's extents and strides transposed: if both have the same address, P is symmetric."""
         M, N = self.layout_m, self.layout_n
-        alike = M.row == N.col and M.col == N.row and M.stack == N.stack and self.dtype_m is self.dtype_n
-        return alike and self.m == self.n >= MIRRORED and commutes(self.semiring.mul)
+        transposed = M.row == N.col and M.col == N.row and M.stack == N.stack and self.dtype_m is self.dtype_n
+        return transposed and self.m == self.n >= SMALLEST_SYMMETRIC and commutes(self.semiring.mul)
 
     @once
     def bare(self) -> Problem:
@@ -198,7 +200,7 @@ class Problem:
         across members, become rows of one taller product."""
         p = self
         while p.stack and p.layout_n.stack[-1] == 0 and not p.scaled and p.m * p.stack[-1] < 2**31:
-            m, p_rows = (_taller(x, p.m, p.stack[-1]) for x in (p.layout_m, p.layout_p))
+            m, p_rows = (_stacked_rows(x, p.m, p.stack[-1]) for x in (p.layout_m, p.layout_p))
             if m is None or p_rows is None or p.stack[-1] < 1:
                 break
             shorter = p.layout_n._replace(stack=p.layout_n.stack[:-1])
@@ -230,12 +232,12 @@ class Problem:
             return (inputs + output) * self.members
         if self.groups.along == "k":
             return inputs + output * self.groups.count
-        of_n = self.k * self.n * self.dtype_n.itemsize  # each nonempty group reads its own member
-        return inputs + output + of_n * (min(self.groups.count, self.m) - 1)
+        bytes_n = self.k * self.n * self.dtype_n.itemsize  # each nonempty group reads its own member
+        return inputs + output + bytes_n * (min(self.groups.count, self.m) - 1)
 
     @property
     def member_bytes(self) -> int:
-        """The same for one member of the stack."""
+        """`least_bytes` of one member of the stack."""
         return self.least_bytes // max(1, self.members)
 
     @property
@@ -277,14 +279,14 @@ class Problem:
         }
 
 
-OF_SIZE = ("m", "k", "n", "stack", "layout_m", "layout_n", "layout_p", "symmetric")
-OF_ANY_SIZE = (
-    *(field.name for field in fields(Problem) if field.name not in OF_SIZE),
+SIZE_DEPENDENT = ("m", "k", "n", "stack", "layout_m", "layout_n", "layout_p", "symmetric")
+SIZE_INDEPENDENT = (
+    *(field.name for field in fields(Problem) if field.name not in SIZE_DEPENDENT),
     *("dtype", "algebra", "result", "in_place", "light", "halves", "as_pairs", "signals", "shared"),
 )
 
 
-def _taller(layout: Layout, rows: int, members: int) -> Layout | None:
+def _stacked_rows(layout: Layout, rows: int, members: int) -> Layout | None:
     """The matrix of the rows of all members along the last axis of a stack, if they are evenly spaced."""
     step = layout.stack[-1]
     row = step if rows == 1 < members else layout.row

@@ -22,7 +22,7 @@ BASES = ("M", "N", "P", "scratch", "arg", "bias", "scale_m", "scale_n", "offsets
 
 
 class Address(NamedTuple):
-    """A base and an offset in bytes. `skew`: the base's misalignment modulo 16, which is part of the signature."""
+    """A base and an offset in bytes. `misalignment`: of the base, modulo 16; part of the signature."""
 
     base: str
     offset: int = 0
@@ -100,7 +100,7 @@ if ctypes.sizeof(ctypes.c_long) != 8:
 
 
 @lru_cache(maxsize=64)
-def _form(kind: type[ctypes.Structure]) -> StructLayout:
+def _struct_layout(kind: type[ctypes.Structure]) -> StructLayout:
     text, end, empty, fields = "=", 0, list[Any](), []
     for name, declared, *_ in kind._fields_:
         at, nbytes = getattr(kind, name).offset, ctypes.sizeof(declared)
@@ -115,15 +115,15 @@ def _form(kind: type[ctypes.Structure]) -> StructLayout:
 
 def structure(kind: type[ctypes.Structure], *values: Value) -> Argument:
     """A ctypes structure whose fields may be addresses, tensor maps or structures with such fields."""
-    form = _form(kind)
+    layout = _struct_layout(kind)
     while values and values[-1] is None:
         values = values[:-1]
-    if PLAIN.issuperset(map(type, values)) and form.numbers >= len(values):
-        return Argument(form.packed.pack(*values, *form.empty[len(values) :]))
-    given = list(form.empty)
+    if PLAIN.issuperset(map(type, values)) and layout.numbers >= len(values):
+        return Argument(layout.packed.pack(*values, *layout.empty[len(values) :]))
+    given = list(layout.empty)
     holes: list[tuple[int, Address]] = []
     maps: list[tuple[int, TensorMap]] = []
-    for number, ((at, is_number, declared), value) in enumerate(zip(form.fields, values, strict=False)):
+    for number, ((at, is_number, declared), value) in enumerate(zip(layout.fields, values, strict=False)):
         of = value.__class__
         if is_number and (of is int or of is float or of is bool):
             given[number] = value
@@ -136,11 +136,11 @@ def structure(kind: type[ctypes.Structure], *values: Value) -> Argument:
             given[number] = part.data if not is_number else declared.from_buffer_copy(part.data).value
             holes += [(at + offset, address) for offset, address in part.holes]
             maps += [(at + offset, made) for offset, made in part.maps]
-    return Argument(form.packed.pack(*given), tuple(holes), tuple(maps))
+    return Argument(layout.packed.pack(*given), tuple(holes), tuple(maps))
 
 
 def array(values: Iterable[Value]) -> Argument:
-    """Several parameters passed as one: an array of tensor maps, say."""
+    """Several values as one kernel parameter: an array of tensor maps, say."""
     data, holes, maps = b"", [], []
     for value in values:
         part = argument(value)
@@ -151,8 +151,8 @@ def array(values: Iterable[Value]) -> Argument:
 
 
 class Launch(NamedTuple):
-    """One kernel launch. `overlap`: programmatic dependent launch; the kernel itself waits for the data of the launch
-    before it. `cluster`: blocks of a cluster along x; 1 also where the kernel's text sets it."""
+    """One kernel launch. `overlap`: programmatic dependent launch; the kernel executes griddepcontrol.wait before it
+    reads the results of the launch before it. `cluster`: blocks of a cluster along x; 1 also where the text sets it."""
 
     source: str
     name: str

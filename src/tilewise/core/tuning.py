@@ -1,6 +1,6 @@
 """The tuned table of a card: the fastest measured config for each class of shapes, and the cost model's errors.
 
-The cost model is accurate to some per cent. Among configs that it expects to be close, the table decides: it prefers
+The cost model is accurate to a few per cent. Among configs that it expects to be close, the table decides: it prefers
 the config that `tilewise tune` measured as the fastest for this class. A config that the model expects to be much
 slower for the given shape is never taken: another shape of the class may fill its waves differently.
 """
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from tilewise.system.resources import shipped
 
-JSON_VERSION = 2  # tables of before have errors of another form: they are left aside
+JSON_VERSION = 2  # tables of version 1 have errors of another form and are ignored
 CLOSE = 1.15  # configs whose expected times differ by no more than this factor are decided by measurement
 WORTH = 1.01  # a measured gain below this is ignored
 
@@ -28,7 +28,7 @@ class NamedConfig(Protocol):
     """A config that a table can name."""
 
     def spec(self) -> str:
-        """Its name, which stays the same from version to version."""
+        """Its name, stable across versions."""
 
 
 C = TypeVar("C", bound=NamedConfig)

@@ -44,18 +44,18 @@ def bind(M: Any, N: Any, o: Options) -> Call:
     library = find_library(M)
     check_library(library, N, "N")
     left, right = library.operand(M, "M"), library.operand(N, "N")
-    wanted = None if left.dtype is right.dtype else library.promote(left.dtype, right.dtype)
+    requested = None if left.dtype is right.dtype else library.promote(left.dtype, right.dtype)
     if o.dtype is not None:
-        wanted = reachable(dtype_given(o.dtype), wanted or library.promote(left.dtype, right.dtype), library)
-    if wanted is not None:
-        left, right = narrowed(left, wanted), narrowed(right, wanted)
+        requested = reachable(dtype_given(o.dtype), requested or library.promote(left.dtype, right.dtype), library)
+    if requested is not None:
+        left, right = narrowed(left, requested), narrowed(right, requested)
     check_device(left, right, "N")
     given = None if o.out is None else _given_out(o.out, library, left)
     shape = product_shape(left.shape, right.shape, given.shape if given else None)
     left = left.with_axis(-2) if shape.vector_m else left
     right = right.with_axis(-1) if shape.vector_n else right
     where = _where(left, o.device)
-    problem = _problem(left, right, shape, ring, wanted, o, given)
+    problem = _problem(left, right, shape, ring, requested, o, given)
     if given is not None:
         _check_out_dtype(given, problem.result)
     if o.return_arg:
@@ -74,7 +74,7 @@ def _problem(
     right: Operand,
     shape: ProductShape,
     ring: Semiring,
-    wanted: DType | None,
+    requested: DType | None,
     o: Options,
     given: Operand | None,
 ) -> Problem:
@@ -95,7 +95,7 @@ def _problem(
         o.precision,
         o.return_arg,
         o.nonnegative,
-        wanted=wanted,
+        requested=requested,
     )
 
 
@@ -110,13 +110,13 @@ def as_matrices(call: Call, product: Operand) -> Operand:
     return _matrices(product, call.shape)
 
 
-def reachable(wanted: DType, common: DType, library: Library) -> DType:
+def reachable(requested: DType, common: DType, library: Library) -> DType:
     """NumPy's rule: a dtype of the same kind, or of one that holds it. And one that the library's arrays can have."""
-    if library.name == "jax" and sys.modules["jax"].dtypes.canonicalize_dtype(wanted.numpy) != wanted.numpy:
-        raise DtypeError(f"dtype={wanted.name!r} is of 64 bits, which JAX has off: set jax_enable_x64")
-    if not np.can_cast(common.numpy, wanted.numpy, "same_kind"):
-        raise DtypeError(f"dtype={wanted.name!r} cannot hold a product of {common}: convert M and N yourself")
-    return wanted
+    if library.name == "jax" and sys.modules["jax"].dtypes.canonicalize_dtype(requested.numpy) != requested.numpy:
+        raise DtypeError(f"dtype={requested.name!r} is of 64 bits, which JAX has off: set jax_enable_x64")
+    if not np.can_cast(common.numpy, requested.numpy, "same_kind"):
+        raise DtypeError(f"dtype={requested.name!r} cannot hold a product of {common}: convert M and N yourself")
+    return requested
 
 
 def _scaled(call: Call, o: Options) -> Call:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.algebra.no_edge import around, no_edge_of
+from tilewise.algebra.no_edge import no_edge_of, run_encoded
 from tilewise.arrays import HostArray, Operand
 from tilewise.arrays.float8_scales import scaled
 from tilewise.backends import reference
@@ -135,7 +135,7 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
     if call.scales is not None:  # sums stay float32 until they are scaled
         start = time.perf_counter()
         sums = np.empty(P.shape, np.float32)
-        single = replace(problem, wanted=DTYPES["float32"], layout_p=row_major(problem.m, problem.n), scaled=False)
+        single = replace(problem, requested=DTYPES["float32"], layout_p=row_major(problem.m, problem.n), scaled=False)
         made = make_plan(single, machine_of("cpu"), kernel, tile)
         ready = (reference.run if made.engine == "reference" else run_on_cpu)(made, M, N, sums)
         with np.errstate(all="ignore"):
@@ -256,7 +256,7 @@ def _on_the_card_and_back(
     bias = None if call.bias is None else np.ascontiguousarray(hosts(call.bias)[0])
     return Done(
         made,
-        around(
+        run_encoded(
             no_edge_of(p.algebra),
             lambda M, N, P, where: multiply_on_device(launcher, p.accumulate, M, N, P, arg=where, bias=bias),
             M, N, P, None if arg is None else hosts(arg)[0], p.algebra if p.accumulate else None,

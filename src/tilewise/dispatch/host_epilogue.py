@@ -12,7 +12,7 @@ import numpy as np
 from tilewise.algebra.dtypes import Array
 from tilewise.arrays.float8_scales import scaled_by
 from tilewise.backends.cpu.kernels.epilogue.run import compiled_epilogue, compiled_scaling
-from tilewise.backends.reference.finish import finish, finished
+from tilewise.backends.reference.epilogue import apply_epilogue, with_epilogue
 from tilewise.core.epilogue import Epilogue
 
 FEW = 4096  # cells
@@ -42,8 +42,8 @@ class HostEpilogue:
         dtype, held = self._dtype, P if self._onto else None
         if self._native is None:
             if P is None:
-                return finished(self._epilogue, sums, bias, self._result)
-            finish(self._epilogue, sums, bias, P, self._onto)
+                return with_epilogue(self._epilogue, sums, bias, self._result)
+            apply_epilogue(self._epilogue, sums, bias, P, self._onto)
             return P
         if bias is not None and (bias.dtype != dtype or bias.strides[-1] != dtype.itemsize):
             bias = np.ascontiguousarray(bias, dtype)

@@ -1,5 +1,5 @@
 """Products that do not go bind → plan → run: NumPy's call forms, structured values, sparse matrices, operands larger
-than memory, lazy remainders. Routes are tried in order; each says whether it takes a call, and computes the product.
+than memory, lazy reduction modulo p. The first route whose `takes` accepts a call computes it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 from tilewise.algebra.builtin import is_structured_name
 from tilewise.algebra.modular import ModularProduct as Reduced
-from tilewise.algebra.modular import remainders
+from tilewise.algebra.modular import modular_dtype
 from tilewise.algebra.modular import takes as lazy
 from tilewise.algebra.structured import Structured
 from tilewise.arrays.numpy_signature import BESIDE
@@ -121,7 +121,7 @@ class LazilyReduced:
         from tilewise.backends.cpu.kernels.modular.run import few_modulo
 
         p: int = o.semiring.modulus  # type: ignore[union-attr]
-        reduced: Any = few_modulo(M, N, p, remainders(M, N, p)) or Reduced(M, N, p, matmul)
+        reduced: Any = few_modulo(M, N, p, modular_dtype(M, N, p)) or Reduced(M, N, p, matmul)
         if key is not None:
             PREPARED.keep(key, reduced)
         return reduced(M, N)

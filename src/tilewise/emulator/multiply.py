@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import DType
-from tilewise.algebra.no_edge import around, no_edge_of
+from tilewise.algebra.no_edge import no_edge_of, run_encoded
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan, packed_lead
 from tilewise.emulator import launch
@@ -25,7 +25,7 @@ def run(plan: Plan, source: str, M: Array, N: Array, P: Array) -> None:
     (accumulate)."""
     algebra = plan.problem.algebra
     onto = algebra if plan.problem.accumulate else None
-    around(no_edge_of(algebra), lambda M, N, P, _: _run(plan, source, M, N, P), M, N, P, None, onto)
+    run_encoded(no_edge_of(algebra), lambda M, N, P, _: _run(plan, source, M, N, P), M, N, P, None, onto)
 
 
 def _run(plan: Plan, source: str, M: Array, N: Array, P: Array) -> None:

@@ -16,7 +16,7 @@ LANGUAGES = {
     "en": "English", "vi": "Tiếng Việt", "pt": "Português", "es": "Español (sin revisar)", "zh": "中文（未校对）",
     "hi": "हिन्दी (असमीक्षित)",
 }  # fmt: skip
-REVIEWED = ("en", "vi", "pt")  # read sentence by sentence; the others have no engine sentences, tutorial or exercises
+REVIEWED = ("en", "vi", "pt")  # reviewed by a reader; the others lack engine sentences, tutorial and exercises
 current = "en"  # the running command's language, for errors that are printed where its options are not known
 PLACEHOLDER = re.compile(r"\{(\w+)((?:\|[^{}|]*)*)\}")  # {count}, or {count|thread|threads}: the form for that count
 SINGULAR_BELOW_TWO = ("pt", "hi")  # CLDR's "one" covers 0 there as well; vi and zh have a single form

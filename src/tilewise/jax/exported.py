@@ -35,7 +35,7 @@ def product(algebra: Algebra, M: Any, N: Any, return_arg: bool = False, member: 
     edges, zero = no_edge_of(algebra), jnp.asarray(algebra.zero, wide)
     M, N = (x != 0 if ring.boolean else x.astype(wide) for x in (M, N))
     if edges is not None:
-        M, N = (jnp.where(x == edges.outside, jnp.asarray(edges.inside, wide), x) for x in (M, N))
+        M, N = (jnp.where(x == edges.stored, jnp.asarray(edges.internal, wide), x) for x in (M, N))
     left, right = M[..., :, :, None], N[..., None, :, :]
     shape = jnp.broadcast_shapes(left.shape, right.shape)
     terms = jnp.broadcast_to(OPERATORS.value(ring.mul, left, right).astype(wide), shape)
@@ -44,7 +44,7 @@ def product(algebra: Algebra, M: Any, N: Any, return_arg: bool = False, member: 
     P = jax.lax.reduce(terms, zero, lambda x, y: OPERATORS.value(ring.add, x, y).astype(wide), (len(shape) - 2,))
     lost = zero == P
     if edges is not None:
-        lost = lost | (edges.last < P if edges.outside > 0 else edges.last > P)
+        lost = lost | (edges.farthest < P if edges.stored > 0 else edges.farthest > P)
     made = jnp.where(lost, zero, P).astype(algebra.result.numpy)
     if not return_arg:
         return (made,)

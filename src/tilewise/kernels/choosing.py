@@ -114,16 +114,16 @@ def competing(problem: Problem, machine: Machine, tile: int | None) -> list[Fami
 
 def _kind(p: Problem) -> Kind:
     """What decides, whatever a problem's shape is."""
-    return p.dtype_m, p.dtype_n, p.wanted, p.precision, p.semiring, p.unrounded
+    return p.dtype_m, p.dtype_n, p.requested, p.precision, p.semiring, p.unrounded
 
 
 @lru_cache(maxsize=256)
 def _of_kind(kind: Kind, machine: Machine, among: str) -> list[Family]:
     """The families that take problems of a kind; of those that teach, where they are "taught" or "every" one counts."""
-    dtype_m, dtype_n, wanted, precision, semiring, unrounded = kind
+    dtype_m, dtype_n, requested, precision, semiring, unrounded = kind
     lies = row_major(1, 1)
     some = Problem(
-        1, 1, 1, (), dtype_m, dtype_n, semiring, lies, lies, lies, precision=precision, wanted=wanted,
+        1, 1, 1, (), dtype_m, dtype_n, semiring, lies, lies, lies, precision=precision, requested=requested,
         unrounded=unrounded,
     )  # fmt: skip
     fitting = []

@@ -65,7 +65,7 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
     ignored = f"tile={tile} is ignored: the cpu engine fits its own tiles to registers and caches"
     notes: tuple[str, ...] = () if tile is None else (ignored,)
     if cut.symmetric:
-        notes += (f"symmetric: {cut.tiles(problem.m):.2f} of the tiles",)
+        notes += (f"symmetric: {cut.computed_share(problem.m):.2f} of the tiles",)
     return plan.but(floor=floor, bound=bound, predicted=floor, why=cut.why, notes=notes, blocking=cut, cut=text)
 
 

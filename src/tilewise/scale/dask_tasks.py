@@ -14,7 +14,7 @@ import numpy as np
 from tilewise.algebra.dtypes import Array
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.arrays.float8_scales import HostScales, scaled
-from tilewise.backends.reference.finish import finished
+from tilewise.backends.reference.epilogue import with_epilogue
 from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.problem import Problem
 from tilewise.scale import host
@@ -132,7 +132,7 @@ class SumsTask(TileTask):
     def rounded(self, partial: Array, bias: Array | None) -> Array:
         result = self.problem.semiring.over(self.problem.dtype).result.numpy
         if self.epilogue:
-            return finished(self.epilogue, partial.copy(), bias, result)
+            return with_epilogue(self.epilogue, partial.copy(), bias, result)
         made = partial if self.scales is None else scaled(partial.copy(), *self.scales)
         return made.astype(result, copy=False)
 

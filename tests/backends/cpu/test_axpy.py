@@ -61,7 +61,7 @@ def test_its_loops_keep_everything_in_registers(cpu: str, ring: str, dtype: str)
     a = arithmetic(find_semiring(ring).over(number), number, number, replace(known_target("neon"), cpu=cpu))
     loops = [loop for loop in innermost(axpy_module(a), a.target) if loop.function.startswith("axpy")]
     assert {loop.function for loop in loops} == {
-        f"axpy{rows}x{deep}" for rows, most in enumerate(most_k(a), 1) for deep in range(1, most + 1)
+        f"axpy{rows}x{depth}" for rows, most in enumerate(most_k(a), 1) for depth in range(1, most + 1)
     }
     assert all(loop.spills == 0 for loop in loops), [loop for loop in loops if loop.spills]
     most = min((x for x in loops if x.function == f"axpy{HEIGHT}x{most_k(a)[-1]}"), key=lambda loop: loop.instructions)

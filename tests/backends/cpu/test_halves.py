@@ -18,7 +18,7 @@ from tilewise.backends.cpu.kernels.few_rows.text import few_rows_module
 from tilewise.backends.cpu.kernels.packed_n import model as packed_n
 from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.backends.cpu.runtime.target import executable, known_target
-from tilewise.core.blocking import FEW
+from tilewise.core.blocking import SKINNY
 
 SEED = int(os.environ.get("TILEWISE_TEST_SEED", next_seed() % 2**31))
 HALVES = ("float16", "bfloat16")
@@ -46,7 +46,7 @@ def test_sums_of_few_rows_lie_behind_the_packed_ones(name: str) -> None:
     number = DTYPES["float16"]
     a = arithmetic(find_semiring("min_plus").over(number), number, number, known_target(name))
     run = few_rows_module(a).split("@run(")[1]
-    assert f"mul nsw i64 {FEW * a.packed_m_bytes}, " in run
+    assert f"mul nsw i64 {SKINNY * a.packed_m_bytes}, " in run
     assert a.packed_m_bytes == (16 if name == "neon" else 4)
 
 

@@ -47,7 +47,7 @@ def problem_of(
     where = [strides_of(s, config) for s, config in zip(((m, k), (k, n), (m, n)), configs, strict=True)]
     number = None if wanted is None else DTYPES[wanted]
     plus_times = find_semiring("plus_times")
-    return Problem(m, k, n, (), *(DTYPES[d] for d in types), plus_times, *where, accumulate=onto, wanted=number)
+    return Problem(m, k, n, (), *(DTYPES[d] for d in types), plus_times, *where, accumulate=onto, requested=number)
 
 
 def product(
@@ -119,16 +119,16 @@ def test_nothing_saturates_where_all_bytes_are_extreme(name: str, types: tuple[s
         assert set(P.ravel().tolist()) == {70 * x * y}
 
 
-def deep_arithmetic(name: str, dtype: str, deep: int, features: str) -> Arithmetic:
+def k_pack_arithmetic(name: str, dtype: str, k_pack: int, features: str) -> Arithmetic:
     number, target = DTYPES[dtype], known_target(name)
     target = replace(target, features=f"{target.features},{features}")
     algebra = find_semiring("plus_times").over(DTYPES["int32"])
-    return arithmetic(algebra, number, number, target, deep=deep)
+    return arithmetic(algebra, number, number, target, k_pack=k_pack)
 
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(
-    ("name", "dtype", "deep", "features", "instruction"),
+    ("name", "dtype", "k_pack", "features", "instruction"),
     [
         ("avx512", "int8", 4, DOTS["avx512"], "vpdpbusd"),
         ("avx512", "int16", 2, DOTS["avx512"], "vpdpwssd"),
@@ -138,8 +138,10 @@ def deep_arithmetic(name: str, dtype: str, deep: int, features: str) -> Arithmet
         ("neon", "uint8", 4, DOTS["neon"], "udot"),
     ],
 )
-def test_the_loop_is_made_of_one_instruction(name: str, dtype: str, deep: int, features: str, instruction: str) -> None:
-    a = deep_arithmetic(name, dtype, deep, features)
+def test_the_loop_is_made_of_one_instruction(
+    name: str, dtype: str, k_pack: int, features: str, instruction: str
+) -> None:
+    a = k_pack_arithmetic(name, dtype, k_pack, features)
     tile = f"tile_packed_packed_{a.MR}x{a.tile[1]}"
     loops = [loop for loop in innermost(FAMILIES["interleaved"].text(a), a.target) if loop.function == tile]
     loop = max(loops, key=lambda loop: loop.instructions)
@@ -159,16 +161,20 @@ THIN = [
 
 
 @pytest.mark.drawn(2)
-@pytest.mark.parametrize(("name", "dtype", "deep", "features", "instruction"), THIN)
+@pytest.mark.parametrize(("name", "dtype", "k_pack", "features", "instruction"), THIN)
 def test_few_rows_and_columns_stay_in_registers(
-    name: str, dtype: str, deep: int, features: str, instruction: str
+    name: str, dtype: str, k_pack: int, features: str, instruction: str
 ) -> None:
-    """A tile interleaves as many rows of N as a word has elements by `deep · log2(deep)` instructions, and loads
+    """A tile interleaves as many rows of N as a word has elements by `k_pack · log2(k_pack)` instructions, and loads
     and raises each; a tile of dot products loads a vector of each row and column."""
-    a = deep_arithmetic(name, dtype, deep, features)
+    a = k_pack_arithmetic(name, dtype, k_pack, features)
     rows, columns = tile_rows(a), widest(a)
     tiles = {
-        "short_rows": (f"alone{rows}", rows * deep, deep * (1 if deep == 2 else 2) + 2 * deep + rows + 14),
+        "short_rows": (
+            f"alone{rows}",
+            rows * k_pack,
+            k_pack * (1 if k_pack == 2 else 2) + 2 * k_pack + rows + 14,
+        ),
         "short_dots": (f"dot4x{columns}", 4 * columns, 2 * (4 + columns) + 12),
     }
     for kernel, (tile, dots, beside) in tiles.items():

@@ -54,7 +54,7 @@ def test_a_dot_is_made_by_dots_whatever_its_length_dtype_and_strides(target: str
         rings = ("min_plus", "max_plus", "max_min", "max_times", "logaddexp_plus")
         assert {chosen(target, (1, k, 1), "float32", ring=ring) for ring in rings} == {"dots"}
         assert chosen(target, (1, k, 1), "float32", "float64") == "dots"
-        assert chosen(target, (1, k, 1), "int8", wanted=DTYPES["int32"]) == "dots"
+        assert chosen(target, (1, k, 1), "int8", requested=DTYPES["int32"]) == "dots"
         assert chosen(target, (1, k, 1), "float64", stack=(10,)) == "dots"
 
 

@@ -89,9 +89,9 @@ def texts_for(target: Target) -> Iterator[str]:
         yield module([one_function(a, "one", a.lanes)])
     single, byte = DTYPES["float32"], DTYPES["int8"]
     yield FAMILIES["tiny"].text(arithmetic(ring.over(single), single, single, target))
-    deep = 4 if target.byte_dots else 1 if target.by_lane else 2
-    if deep > 1:
-        a = arithmetic(ring.over(DTYPES["int32"]), byte, byte, target, deep=deep)
+    k_pack = 4 if target.byte_dots else 1 if target.by_lane else 2
+    if k_pack > 1:
+        a = arithmetic(ring.over(DTYPES["int32"]), byte, byte, target, k_pack=k_pack)
         yield module([short_dots._dot(a, 2, 2), interleave_function(a, "pack", a.width, byte, sums=a.flips)])
 
 

@@ -37,7 +37,7 @@ def check(host, semiring, dtype, shape, kernel, machine=SMALL, *, arg=False, acc
     m, k, n = shape
     edges, better = edges_of(semiring, dtype), min if semiring == "min_plus" else max
     M, N = weights(rng, (m, k), edges, 0.7, 0.05), weights(rng, (k, n), edges, 0.7, 0.05)
-    M[0], N[:, -1] = edges.outside, edges.outside  # a row and a column that lead nowhere
+    M[0], N[:, -1] = edges.stored, edges.stored  # a row and a column that lead nowhere
     expected, won = by_hand(M, N, edges, better)
     P = rng.integers(edges.dtype.smallest(), edges.dtype.largest(), (m, n), dtype=M.dtype, endpoint=True)
     if accumulate:
@@ -112,4 +112,4 @@ def test_operands_are_packed_for_it_and_steps_stay_what_they_were(semiring, dtyp
     assert config.packs
     step = next(line for line in step_text(algebra, config, False, False).splitlines() if " void step(" in line)
     assert "widen" not in step
-    assert str(edges.inside) not in step
+    assert str(edges.internal) not in step

@@ -73,7 +73,7 @@ def test_random_products_among_poison(tmp_path_factory, card, of_m, of_n, wanted
     kinds = dtype_of(M.dtype), dtype_of(N.dtype)
     problem = Problem(
         m, k, n, (stack,), *kinds, tw.semirings["plus_times"], layout_of(M), layout_of(N), layout_of(M),
-        accumulate, "tf32", wanted=DTYPES[wanted] if wanted else None,
+        accumulate, "tf32", requested=DTYPES[wanted] if wanted else None,
     )  # fmt: skip
     P, around = among_poison(rng, stack, m, n, problem.result.numpy, False, aligned)
     problem = replace(problem, layout_p=layout_of(P))

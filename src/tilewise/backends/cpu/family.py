@@ -88,7 +88,7 @@ class CpuFamily:
     text: Callable[[Arithmetic], str]
     KC: Callable[[Problem], int] = lambda problem: 256  # k of a strip
     columns: int = 1  # of P that a lane holds
-    deep: Callable[[Problem, RegisterTile], int] | None = None  # k that a lane holds; sums are int32 then
+    k_pack: Callable[[Problem, RegisterTile], int] | None = None  # k that a lane holds; sums are int32 then
     MC: int = 0  # rows of a packed block of M; 0: as many as the second cache likes
     group: int = 8  # panels of packed N that are walked before the next panel of M
     pairs: bool = False  # complex numbers are multiplied where they lie, as pairs of real ones

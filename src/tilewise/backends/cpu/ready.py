@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import Array
-from tilewise.algebra.no_edge import NoEdge, around, no_edge_of
+from tilewise.algebra.no_edge import NoEdge, no_edge_of, run_encoded
 from tilewise.arrays.extent import owned
 from tilewise.backends.cpu.kernels.packed import PACKED
 from tilewise.backends.cpu.kernels.packed.model import MIRRORED, writes_apart
@@ -42,24 +42,14 @@ def kernel_for(name: str, a: Arithmetic) -> dict[str, int]:
 
 def arithmetic_of(problem: Problem, cut: Blocking, target: Target) -> Arithmetic:
     """What a cut's kernel computes."""
-    how = problem.return_arg, cut.columns > 1, cut.deep, cut.pairs
+    how = problem.return_arg, cut.columns > 1, cut.k_pack, cut.pairs
     return arithmetic(problem.algebra, problem.dtype_m, problem.dtype_n, target, cut.swapped, *how)
 
 
 class Kernel:
     """A family's machine code for one arithmetic, and what its products have in common."""
 
-    __slots__ = (
-        "a",
-        "dtypes",
-        "enter",
-        "functions",
-        "lanes",
-        "no_edge",
-        "onto",
-        "result",
-        "tasks",
-    )
+    __slots__ = ("a", "dtypes", "enter", "functions", "lanes", "no_edge", "onto", "result", "tasks")
 
     def __init__(self, problem: Problem, cut: Blocking, target: Target) -> None:
         a = self.a = arithmetic_of(problem, cut, target)
@@ -77,7 +67,7 @@ class Kernel:
 
 def _kernel_of(problem: Problem, cut: Blocking, target: Target) -> Kernel:
     """One for all sizes of a problem."""
-    key = cut.kernel, cut.swapped, cut.deep, cut.pairs
+    key = cut.kernel, cut.swapped, cut.k_pack, cut.pairs
     found: Kernel | None = problem.shared.get(key)
     if found is None or found.a.target is not target:
         found = problem.shared[key] = Kernel(problem, cut, target)
@@ -328,7 +318,7 @@ class Ready:
 
     def run(self, M: Array, N: Array, P: Array, arg: Array | None = None) -> None:
         weights = self.look is not None and self.look(M, N)
-        around(None if weights else self.no_edge, self._launch, M, N, P, arg, self.kernel.onto)
+        run_encoded(None if weights else self.no_edge, self._launch, M, N, P, arg, self.kernel.onto)
 
     def _launch(self, M: Array, N: Array, P: Array, arg: Array | None) -> None:
         self._launched("launch_arrays")(M, N, P, 0 if arg is None else address(arg))

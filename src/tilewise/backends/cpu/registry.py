@@ -19,7 +19,7 @@ from tilewise.backends.cpu.kernels.dots import DOTS
 from tilewise.backends.cpu.kernels.few_columns import FEW_COLUMNS
 from tilewise.backends.cpu.kernels.few_rows import FEW_ROWS
 from tilewise.backends.cpu.kernels.interleaved import INTERLEAVED
-from tilewise.backends.cpu.kernels.interleaved.model import is_deep
+from tilewise.backends.cpu.kernels.interleaved.model import packs_k
 from tilewise.backends.cpu.kernels.packed import PACKED
 from tilewise.backends.cpu.kernels.packed.model import SYMMETRIC
 from tilewise.backends.cpu.kernels.packed_n import PACKED_N
@@ -83,12 +83,8 @@ def _best(problem: Problem, tile: RegisterTile) -> tuple[CpuFamily, View, str]:
     if not tile.neon and _few_columns_of_a_column_major_m(*both):
         both = both[::-1]
     if problem.symmetric and problem.m >= SYMMETRIC and not problem.return_arg and not is_or_and(problem, tile):
-        family = INTERLEAVED if is_deep(problem, tile) else PACKED
-        return (
-            family,
-            both[0] if both[0].preferred else both[1],
-            "N is M transposed: half of P is mirrored",
-        )
+        family = INTERLEAVED if packs_k(problem, tile) else PACKED
+        return (family, both[0] if both[0].preferred else both[1], "N is M transposed: half of P is mirrored")
     for tier in _tiers(problem, tile):
         for view in both:
             for family in tier:
@@ -126,9 +122,9 @@ def _pinned(problem: Problem, tile: RegisterTile, kernel: str) -> tuple[CpuFamil
 
 def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTile, why: str) -> Blocking:
     MR, NR, itemsize = tile.MR, tile.NR * family.columns, problem.algebra.partial.itemsize
-    deep = family.deep(problem, tile) if family.deep else 1
+    k_pack = family.k_pack(problem, tile) if family.k_pack else 1
     pairs = family.pairs and problem.as_pairs
-    if deep > 1 or pairs:  # lanes are not of the sums' dtype
+    if k_pack > 1 or pairs:  # lanes are not of the sums' dtype
         ring, lane = problem.semiring, part(problem.algebra.partial) if pairs else INT32
         itemsize = lane.itemsize
         MR, vectors = register_tile(tile.vector_bytes, tile.registers, lane, ring.add, ring.mul)
@@ -143,9 +139,9 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
     if tile.vector_bytes == 64 and family is PACKED_N and view.m <= FEW_ROWS_OF_M:
         group = FEW_PANELS * NR
     NC = max(1, 16384 // itemsize // NR) * NR
-    if deep > 1:  # a shallow N is near whole, and P is written along longer rows
-        group = max(group, NEAR // (INT32.itemsize * -(-min(KC, problem.k) // deep)) // NR * NR)
+    if k_pack > 1:  # a shallow N is near whole, and P is written along longer rows
+        group = max(group, NEAR // (INT32.itemsize * -(-min(KC, problem.k) // k_pack)) // NR * NR)
     symmetric = problem.symmetric and family in (PACKED, INTERLEAVED) and not problem.return_arg
     return Blocking(
-        family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, group, why, family.columns, deep, pairs, symmetric
+        family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, group, why, family.columns, k_pack, pairs, symmetric
     )

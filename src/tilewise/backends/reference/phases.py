@@ -1,8 +1,8 @@
 """Tiled multiplication as in the notes: a grid by ceiling division, a loop over phases, filled tiles, edges.
 
-A wave is a rectangle of neighbouring blocks that run side by side, as they do on a card: their tiles of M lie one above
-the other in one strip, their tiles of N side by side in another, and step i of a phase is the same for all of them.
-Waves only bound the memory; what each block does is what the kernel `tiled_edges` does, in the same order of sums.
+A wave is a rectangle of neighbouring blocks that are computed together: one strip of M and one of N hold all their
+tiles, and step i of a phase is one NumPy call. Waves only bound the memory; each block computes what the kernel
+`tiled_edges` does, in the same order of sums.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import Array
-from tilewise.algebra.no_edge import around, no_edge_of
+from tilewise.algebra.no_edge import no_edge_of, run_encoded
 from tilewise.algebra.semiring import Algebra
 from tilewise.core.plan import Plan
 
-WAVE_ROWS, WAVE_COLS = 256, 512  # cells of P a wave may cover: its partial sums stay in a core's cache
+WAVE_ROWS, WAVE_COLS = 256, 512  # of P: the partial sums of a wave stay in a core's cache
 
 
 def run(plan: Plan, M: Array, N: Array, P: Array) -> None:
@@ -31,7 +31,7 @@ def run(plan: Plan, M: Array, N: Array, P: Array) -> None:
             multiply(M[member], N[member], P[member], algebra, plan.tile, problem.accumulate)
 
     with np.errstate(all="ignore"):
-        around(no_edge_of(algebra), every, M, N, P, None, algebra if problem.accumulate else None)
+        run_encoded(no_edge_of(algebra), every, M, N, P, None, algebra if problem.accumulate else None)
 
 
 def multiply(M: Array, N: Array, P: Array, algebra: Algebra, tile: int, accumulate: bool) -> None:
@@ -47,7 +47,7 @@ def multiply(M: Array, N: Array, P: Array, algebra: Algebra, tile: int, accumula
 
 
 def partial_sums(M: Array, N: Array, algebra: Algebra, tile: int) -> Array:
-    """The partial sums of one wave after its last phase, without the cells that stick out of P."""
+    """The partial sums of one wave after its last phase, without the cells past P's edge."""
     (m, k), n = M.shape, N.shape[1]
     grid_m, grid_n = -(-m // tile), -(-n // tile)
     Pvalue = np.full((grid_m * tile, grid_n * tile), algebra.zero, algebra.partial.numpy)

@@ -45,15 +45,15 @@ def bind_groups(x: Any, w: Any, offsets: Any, along: str, semiring: Any, precisi
     left, right = library.operand(x, "x"), operand_beside(library, w, "w", "x")
     ends = ends_operand(library, offsets, left)
     check_device(left, right, "w", "x")
-    wanted = None if left.dtype is right.dtype else library.promote(left.dtype, right.dtype)
-    if wanted is not None:
-        left, right = narrowed(left, wanted), narrowed(right, wanted)
+    requested = None if left.dtype is right.dtype else library.promote(left.dtype, right.dtype)
+    if requested is not None:
+        left, right = narrowed(left, requested), narrowed(right, requested)
     groups = Groups(ends.shape[0], along, ends.dtype.itemsize == 8)
     shape = _shape(left, right, groups)
     given = None if out is None else _given(library, out, left, right, shape)
     if left.device == "cpu":
         check_ends(ends, left.shape[0])
-    problem = replace(_problem(left, right, groups, shape, ring, precision), wanted=wanted)
+    problem = replace(_problem(left, right, groups, shape, ring, precision), requested=requested)
     if given is not None:
         if given.dtype != problem.result:
             raise DtypeError(f"out has dtype {given.dtype}, but the product has {problem.result}")

@@ -19,7 +19,7 @@ from tilewise.algebra.builtin import find_semiring, is_plus_times
 from tilewise.algebra.dtypes import Array, dtype_of, promote
 from tilewise.algebra.no_edge import absorbs, no_edge_of
 from tilewise.algebra.semiring import Algebra, Semiring
-from tilewise.algebra.to_llvm import KINDS, commutes, exchanged
+from tilewise.algebra.to_llvm import KINDS, commutes, operands_swapped
 from tilewise.backends.cpu.kernels.gustavson.run import STEPS, SmallProduct, product_of_rows, product_with_dense
 from tilewise.dispatch.sparse.arrays import Rows, add_runs, is_sparse
 from tilewise.errors import DtypeError, ShapeError, UsageError
@@ -130,7 +130,7 @@ def _check_zero(algebra: Algebra) -> None:
 def _exchanged(ring: Semiring) -> Semiring:
     """The semiring whose mul takes its operands the other way round."""
     made = ring.with_zero(0)
-    values = {"mul": exchanged(ring.mul), "zero": ring.zero, "pad_m": ring.pad_n, "pad_n": ring.pad_m}
+    values = {"mul": operands_swapped(ring.mul), "zero": ring.zero, "pad_m": ring.pad_n, "pad_n": ring.pad_m}
     for key, value in values.items():
         object.__setattr__(made, key, value)
     return made
@@ -142,7 +142,7 @@ def _inside(x: Array, algebra: Algebra, name: str) -> Array:
         return np.asarray(x != 0)
     edges = no_edge_of(algebra)
     wide = x.astype(algebra.partial.numpy, copy=False)
-    return wide if edges is None else edges.enter(wide, name)[0]
+    return wide if edges is None else edges.encode(wide, name)[0]
 
 
 def _stored(rows: Rows, algebra: Algebra, name: str) -> Rows:
@@ -155,7 +155,7 @@ def _stored(rows: Rows, algebra: Algebra, name: str) -> Rows:
 def _outside(P: Array, algebra: Algebra) -> Array:
     edges = no_edge_of(algebra)
     if edges is not None:
-        edges.leave(P)
+        edges.decode(P)
     return P.astype(algebra.result.numpy, copy=False)
 
 

@@ -37,8 +37,8 @@ def _by_numpy(algebra: Algebra, x: Any, y: Any) -> Any:
     with np.errstate(all="ignore"):
         if edges is None:
             return np.asarray(algebra.mul(x, y)).astype(algebra.result.numpy, copy=False)
-        made = np.asarray(algebra.mul(*(edges.enter(v, name)[0] for v, name in ((x, "M"), (y, "N")))))
-        edges.leave(made)
+        made = np.asarray(algebra.mul(*(edges.encode(v, name)[0] for v, name in ((x, "M"), (y, "N")))))
+        edges.decode(made)
         return made.astype(algebra.result.numpy, copy=False)
 
 

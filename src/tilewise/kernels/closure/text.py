@@ -47,7 +47,7 @@ def render_closure(kernel: str, form: ClosureForm) -> str:
         "EDGE(x)": edge, "HANDED(value)": handed,
     }  # fmt: skip
     return assembled(
-        prelude(replace(work, result=given.result), apart=False),
+        prelude(replace(work, result=given.result), encodes=False),
         f"typedef {c_name(given.element)} Given;  // {given.element}: a weight as it lies in W",
         defines,
         "",

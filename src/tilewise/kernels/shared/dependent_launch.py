@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tilewise.core.machine import starts_early
+from tilewise.core.machine import has_dependent_launch
 from tilewise.core.recipe import Launch, Step
 from tilewise.kernels.keys import Named, words
 
@@ -25,7 +25,7 @@ BEFORE = "let_next_kernel_start();"
 
 def early(steps: Sequence[Step], arch: str) -> tuple[Step, ...]:
     """The steps, each as early as its kernel allows on such a card."""
-    if not starts_early(arch):
+    if not has_dependent_launch(arch):
         return tuple(steps)
     return tuple(
         step._replace(overlap=True)

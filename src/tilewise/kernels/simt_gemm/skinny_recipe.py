@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from tilewise.algebra.builtin import is_plus_times
-from tilewise.core.machine import Machine, starts_early
+from tilewise.core.machine import Machine, has_dependent_launch
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Address, Launch, Scratch, Value, argument
@@ -112,7 +112,7 @@ def stack_launches(job: SkinnyJob) -> list[Launch]:
 
 def skinny_launches(job: SkinnyJob, planes: Address | None) -> list[tuple[Launch, ...]]:
     """For each member of the stack one launch, or two where k comes in pieces, whose sums go to `planes` first."""
-    early = job.in_turn and starts_early(job.machine.arch)
+    early = job.in_turn and has_dependent_launch(job.machine.arch)
     stack = enumerate(members(job.problem.stack))
     return [_member_launches(job, planes, member, early and not number) for number, member in stack]
 
@@ -146,7 +146,7 @@ def _member_launches(
         *(ctypes.c_longlong(0) for _ in (short, long, *targets)),  # from member to member of a stack
     )
     source = skinny_text(p.algebra, tile, p.accumulate and not split, ("A", "B", "P", "Pwhere")[: 2 + len(targets)])
-    reading = Launch.of(source, tile.kernel, grid, (32 * 8,), arguments, overlap=starts_early(job.machine.arch))
+    reading = Launch.of(source, tile.kernel, grid, (32 * 8,), arguments, overlap=has_dependent_launch(job.machine.arch))
     return (reading, _combine(job, made, targets, pieces)) if split else (reading,)
 
 
@@ -172,5 +172,5 @@ def _combine(job: SkinnyJob, made: list[Target], targets: list[Target], pieces: 
         places += [source[0], target[0], *map(ctypes.c_longlong, target[1:])]
     return combine(
         p.algebra, p.accumulate, made[0][0], targets[0][0], (job.few, job.length), (job.length, *targets[0][1:]),
-        pieces, where=places, overlap=starts_early(job.machine.arch),
+        pieces, where=places, overlap=has_dependent_launch(job.machine.arch),
     )  # fmt: skip

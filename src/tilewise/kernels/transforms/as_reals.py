@@ -101,7 +101,7 @@ def real_form(p: Problem) -> Problem:
     """The real product that makes a complex one; operands that are written anew lie in scratch memory."""
     form = AsReals(p, operands_of(p), Scratch()).real
     return replace(
-        p, m=form.M.rows, k=form.M.cols, n=form.N.cols, dtype_m=form.M.dtype, dtype_n=form.N.dtype, wanted=None,
+        p, m=form.M.rows, k=form.M.cols, n=form.N.cols, dtype_m=form.M.dtype, dtype_n=form.N.dtype, requested=None,
         layout_m=form.M.layout, layout_n=form.N.layout, layout_p=form.P.layout, symmetric=False,
         accumulate=p.accumulate and not form_of(p).splits,
     )  # fmt: skip

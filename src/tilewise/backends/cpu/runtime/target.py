@@ -57,10 +57,10 @@ class Target:
     features: str
     triple: str = ""
     converts_half: bool = False  # float16 to float32 and back in hardware
-    ranges: bool = False  # vrangeps: min and max that skip NaN on either side
+    has_vrange: bool = False  # vrangeps: min and max that skip NaN on either side
     masks: bool = False  # loads and stores some lanes of a vector in one instruction
     by_lane: bool = False  # multiplies by one lane of a vector (NEON), so M is best loaded by whole vectors
-    min_number: bool = False  # fminnm: min and max that skip quiet NaN on either side
+    has_fminnm: bool = False  # fminnm: min and max that skip quiet NaN on either side
 
     @property
     def cheap_masks(self) -> bool:
@@ -96,7 +96,7 @@ def known_target(name: str) -> Target:
             "aarch64-unknown-linux-gnu",
             True,
             by_lane=True,
-            min_number=True,
+            has_fminnm=True,
         )
     if name == "generic":
         return _generic(is_arm())

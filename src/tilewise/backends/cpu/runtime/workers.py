@@ -56,10 +56,7 @@ def _first_of(f: IRFunction, worker: str) -> str:
 
 def _take_shares() -> IRFunction:
     """Take tasks of this worker's share, then of the others', until none is left."""
-    f = IRFunction(
-        "take_shares",
-        "ptr pool, ptr task, ptr job, i64 count, i64 limit, i64 worker",
-    )
+    f = IRFunction("take_shares", "ptr pool, ptr task, ptr job, i64 count, i64 limit, i64 worker")
     done = f.label("done")
     with f.loop(0, "%limit") as other:
         some = f.label("some")

@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.core.machine import starts_early
+from tilewise.core.machine import has_dependent_launch
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Launch, Scratch, Step, Value, Zero, argument
@@ -79,7 +79,7 @@ class Job:
     @property
     def starts_early(self) -> bool:
         """Whether its kernels may start while the ones before them end; under a guard they ask for a verdict first."""
-        return self.guard is None and starts_early(self.plan.machine.arch)
+        return self.guard is None and has_dependent_launch(self.plan.machine.arch)
 
     @property
     def guards_a_stack(self) -> bool:

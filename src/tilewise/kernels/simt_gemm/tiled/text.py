@@ -298,7 +298,7 @@ def better(algebra: Algebra) -> str:
 
 def _where(algebra: Algebra, config: Config) -> str:
     sign, edges = better(algebra), no_edge_of(algebra)
-    nothing = "ZERO" if edges is None else literal(edges.last + (1 if sign == "<" else -1), algebra.partial)
+    nothing = "ZERO" if edges is None else literal(edges.farthest + (1 if sign == "<" else -1), algebra.partial)
     return (
         _values(config)
         + f"""typedef long long Where;

@@ -22,7 +22,7 @@ def rounding_functions(a: Arithmetic) -> list[IRFunction | FunctionTable]:
     """Tiles whose k is all there is: of HEIGHT rows, and of one for those that are left."""
     parts: list[IRFunction | FunctionTable] = [widen_function(a)]
     for rows in (HEIGHT, 1):
-        tiles = [_RoundingTile(a, rows, deep).function() for deep in range(1, HALF_DEPTH + 1)]
+        tiles = [_RoundingTile(a, rows, depth).function() for depth in range(1, HALF_DEPTH + 1)]
         parts += [*tiles, FunctionTable(f"rounded{rows}", [tile.name for tile in tiles])]
     return [*parts, _rounded(a)]
 
@@ -31,19 +31,19 @@ class _RoundingTile:
     """So many rows of P, all columns and all of k: N is wide already, a row after the other. Sums of half precision are
     rounded into P, two vectors at a time."""
 
-    def __init__(self, a: Arithmetic, rows: int, deep: int) -> None:
-        self.a, self.rows, self.deep = a, rows, deep
-        self.f = f = IRFunction(f"rounded{rows}x{deep}", PARAMS)
+    def __init__(self, a: Arithmetic, rows: int, depth: int) -> None:
+        self.a, self.rows, self.depth = a, rows, depth
+        self.f = f = IRFunction(f"rounded{rows}x{depth}", PARAMS)
         self.render = a.renderer(f, a.lanes)
         self.elements = [self.row_of_M(row) for row in range(rows)]
-        self.rows_n = [f.op(f"freeze ptr {f.at(a.kind, '%N', f.mul('%row_n', k))}") for k in range(deep)]
+        self.rows_n = [f.op(f"freeze ptr {f.at(a.kind, '%N', f.mul('%row_n', k))}") for k in range(depth)]
         self.rows_p = [f.op(f"freeze ptr {f.at(a.element_p, '%P', f.mul('%row_p', row))}") for row in range(rows)]
 
     def row_of_M(self, row: int) -> list[str]:
         """Its elements, each in every lane: lanes of as few vectors as hold them, of which one multiplies."""
         a, f, picked = self.a, self.f, list[str]()
-        for first in range(0, self.deep, a.lanes):
-            held, count = "poison", min(a.lanes, self.deep - first)
+        for first in range(0, self.depth, a.lanes):
+            held, count = "poison", min(a.lanes, self.depth - first)
             for lane in range(count):
                 place = f.at(a.element_m, "%M", f.mul("%row_m", row), f.mul("%col_m", first + lane))
                 (one,) = load(f, a.target, a.source_m, a.partial, place, 1)

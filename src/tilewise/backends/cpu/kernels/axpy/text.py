@@ -53,9 +53,11 @@ def streams(a: Arithmetic) -> bool:
 
 def axpy_module(a: Arithmetic) -> str:
     tiles = [
-        _AxpyTile(a, rows, deep).function() for rows, most in enumerate(most_k(a), 1) for deep in range(1, most + 1)
+        _AxpyTile(a, rows, depth).function() for rows, most in enumerate(most_k(a), 1) for depth in range(1, most + 1)
     ]
-    names = [f"axpy{rows}x{min(deep, most)}" for rows, most in enumerate(most_k(a), 1) for deep in range(1, DEPTH + 1)]
+    names = [
+        f"axpy{rows}x{min(depth, most)}" for rows, most in enumerate(most_k(a), 1) for depth in range(1, DEPTH + 1)
+    ]
     parts: list[IRFunction | FunctionTable] = [*tiles, FunctionTable("tiles", names)]
     parts += [_edge(a), _block(a), write_function(a)]
     parts += [reduce_function(a), _enter(a)] if a.same_storage else rounding_functions(a)
@@ -65,14 +67,14 @@ def axpy_module(a: Arithmetic) -> str:
 class _AxpyTile:
     """So many rows of P and k, all columns: at least a vector of them."""
 
-    def __init__(self, a: Arithmetic, rows: int, deep: int) -> None:
-        self.a, self.rows, self.deep = a, rows, deep
-        self.f = f = IRFunction(f"axpy{rows}x{deep}", f"{PARAMS}, i1 first")
-        self.quiets = a.quiets and a.target.min_number
+    def __init__(self, a: Arithmetic, rows: int, depth: int) -> None:
+        self.a, self.rows, self.depth = a, rows, depth
+        self.f = f = IRFunction(f"axpy{rows}x{depth}", f"{PARAMS}, i1 first")
+        self.quiets = a.quiets and a.target.has_fminnm
         self.render = a.renderer(f, a.lanes, quiet=self.quiets)
-        self.elements = {(row, k): self.element(row, k) for row in range(rows) for k in range(deep)}
+        self.elements = {(row, k): self.element(row, k) for row in range(rows) for k in range(depth)}
         # a register each: left to itself, LLVM would go from row to row by additions in the loop
-        self.rows_n = [f.op(f"freeze ptr {f.at(a.element_n, '%N', f.mul('%row_n', k))}") for k in range(deep)]
+        self.rows_n = [f.op(f"freeze ptr {f.at(a.element_n, '%N', f.mul('%row_n', k))}") for k in range(depth)]
         self.rows_p = [f.op(f"freeze ptr {f.at(a.kind, '%P', f.mul('%row_p', row))}") for row in range(rows)]
 
     def element(self, row: int, k: int) -> list[str]:
@@ -92,7 +94,7 @@ class _AxpyTile:
     def along(self, fresh: bool) -> None:
         a, f, start = self.a, self.f, "0"
         several = LINE // a.target.vector_bytes if streams(a) and self.rows == 1 else 2
-        for vectors in (several, 1) if self.rows * self.deep <= TWICE else (1,):
+        for vectors in (several, 1) if self.rows * self.depth <= TWICE else (1,):
             stop = f.op(f"and i64 %cols, {-vectors * a.lanes}")
             with f.loop(start, stop, vectors * a.lanes) as j:
                 if vectors > 2:
@@ -111,10 +113,10 @@ class _AxpyTile:
         found = [load(f, a.target, a.source_n, a.partial, f.at(a.element_n, x, j), a.lanes)[0] for x in self.rows_n]
         ns = [a.quiet(f, x, a.lanes) if self.quiets else x for x in found]
         olds = [f.load(a.vector, x, a.bytes) if done or not fresh else "" for x in places]
-        # what rounds is added up apart, and then onto P: k / deep roundings for a cell, not k
+        # sums that round start at zero and are added to P once per tile: k / depth roundings of P's cell, not k
         apart = fresh or a.fused
         sums = [[a.zeros(a.lanes)[0] if apart else old] * len(self.elements[0, 0]) for old in olds]
-        for k in range(self.deep):
+        for k in range(self.depth):
             for row in range(self.rows):
                 for number, element in enumerate(self.elements[row, k]):
                     before = (sums[row][number],)
@@ -169,7 +171,7 @@ def _block(a: Arithmetic) -> IRFunction:
     depths = split_evenly(f, "%k", most)
     with f.loop(0, depths.count, 1, [("i64", "0")]) as p:
         (k0,) = p.values
-        deep = f.sub(depths.larger, f.op(f"zext i1 {f.test('sge', p.index, depths.larger_ones)} to i64"))
+        depth = f.sub(depths.larger, f.op(f"zext i1 {f.test('sge', p.index, depths.larger_ones)} to i64"))
         first = f.both("%first", f.test("eq", k0, 0))
         N = f.at(a.element_n, "%N", f.mul(k0, "%row_n"))
         with f.loop(0, heights.count, 1, [("i64", "0")]) as i:
@@ -177,14 +179,14 @@ def _block(a: Arithmetic) -> IRFunction:
             rows = f.sub(heights.larger, f.op(f"zext i1 {f.test('sge', i.index, heights.larger_ones)} to i64"))
             M = f.at(a.element_m, "%M", f.mul(row, "%row_m"), f.mul(k0, "%col_m"))
             P = f.at(a.kind, "%P", f.mul(row, "%row_p"))
-            number = f.add(f.mul(f.sub(rows, 1), DEPTH), f.sub(deep, 1))
+            number = f.add(f.mul(f.sub(rows, 1), DEPTH), f.sub(depth, 1))
             tile = f.load("ptr", f.at("ptr", "@tiles", number))
             f.do(
                 f"call void {tile}(ptr {M}, i64 %row_m, i64 %col_m, ptr {N}, i64 %row_n, ptr {P}, i64 %row_p, "
                 f"i64 %cols, i1 {first})"
             )
             i.next = [f.add(row, rows)]
-        p.next = [f.add(k0, deep)]
+        p.next = [f.add(k0, depth)]
     return f
 
 

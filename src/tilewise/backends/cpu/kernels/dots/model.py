@@ -7,7 +7,7 @@ from tilewise.backends.cpu.family import PERIOD, View, is_dot, light_or_halves
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import HALVES as HALF_DTYPES
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, rows_apart, short_stretches
-from tilewise.core.blocking import FEW, TALL_K, Blocking, RegisterTile, is_short, takes_a_port
+from tilewise.core.blocking import SKINNY, TALL_K, Blocking, RegisterTile, broadcast_costs, is_short
 from tilewise.core.problem import Problem
 
 IDEA = "a column or a few; dot products along k"
@@ -25,11 +25,7 @@ LONG = 4  # vectors of k, from which adding across their lanes is little beside 
 ROWS = 256  # from which more columns pay: other kernels read such an M, element by element, from the second cache
 # by bytes of a vector and of a float: columns, from so many vectors of k, to so many bytes of N; of float32 where k is
 # whole vectors (284 of k and 12 columns took half as long again as by `unpacked`)
-WIDER = {
-    (64, 4): ((12, 8, 2**15), (16, 16, 3 * 2**13)),
-    (64, 8): ((6, 16, 3 * 2**13),),
-    (32, 4): ((6, 16, 2**16),),
-}
+WIDER = {(64, 4): ((12, 8, 2**15), (16, 16, 3 * 2**13)), (64, 8): ((6, 16, 3 * 2**13),), (32, 4): ((6, 16, 2**16),)}
 NEON_COLUMNS, NEON_LONG = 3, 24  # columns on NEON, from so many k, of either float and of semirings
 # there, of floats by their bytes: columns that would leave lanes of other tiles empty, from so many k, to so many bytes
 # of N, which the first cache holds (2000x300x6 of float32 took 1.13 times as long by `few_columns`, 600x500x9 likewise)
@@ -90,7 +86,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         most = CELLS if view.n_along_k or view.m > 1 else CELLS_APART
         few_cells = view.k >= TALL_K and view.m * view.n <= most
         return f"{view.m * view.n} cells of P: a dot product for each costs less than packing" if few_cells else ""
-    if problem.light and view.n_along_k and view.k >= TALL_K and max(view.m, view.n) <= FEW:
+    if problem.light and view.n_along_k and view.k >= TALL_K and max(view.m, view.n) <= SKINNY:
         return f"{view.m} rows and {view.n} columns that lie along a long k: packing would cost more than dot products"
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     few = _few(problem, view, tile, lanes)
@@ -99,13 +95,13 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return f"{view.n} columns: dot products along k use whole vectors"
     if (
         tile.neon
-        and view.m > FEW
+        and view.m > SKINNY
         and problem.dtype.kind == "f"
         and problem.semiring.multiplies
         and _reads_best(problem, view)
     ):
         return f"{view.n} columns: dot products along k read M in few streams, and fill their lanes"
-    if tile.neon and view.m > FEW and 1 < view.n <= _without_broadcasts(problem, view, tile, lanes):
+    if tile.neon and view.m > SKINNY and 1 < view.n <= _without_broadcasts(problem, view, tile, lanes):
         return f"{view.n} columns: dot products along k take no element into every lane"
     return ""
 
@@ -135,18 +131,18 @@ def _without_broadcasts(problem: Problem, view: View, tile: RegisterTile, lanes:
     vectors = VECTORS[0] if view.n <= 2 * lanes else VECTORS[1]
     if view.k < vectors * lanes or view.k * view.n * problem.dtype.itemsize > NEAR:
         return 0
-    most = PORT if takes_a_port(problem, tile) else MULTIPLIED
+    most = PORT if broadcast_costs(problem, tile) else MULTIPLIED
     return QUIET * lanes // 4 if problem.signals else most
 
 
 def _few(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:
     """Columns up to which whole vectors along k are worth their sums across lanes."""
     if problem.halves:
-        long = tile.vector_bytes == 64 and view.m > FEW and view.k >= LONGER * lanes
+        long = tile.vector_bytes == 64 and view.m > SKINNY and view.k >= LONGER * lanes
         if tile.neon and problem.semiring.multiplies:
             return NEON_HALVES
         return MORE if long else HALVES if tile.registers >= 32 else HALVES * 3 // 4
-    few, size = min(lanes // 2, FEW), problem.dtype.itemsize
+    few, size = min(lanes // 2, SKINNY), problem.dtype.itemsize
     if (
         tile.neon
         and size >= 4
@@ -164,7 +160,7 @@ def _few(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     count, depth, one = 1, x.k, x.m * x.n == 1
-    if x.m <= FEW and (one or not widens(a)):  # tiles of halves leave no sums unrounded
+    if x.m <= SKINNY and (one or not widens(a)):  # tiles of halves leave no sums unrounded
         count, depth = short_stretches(x, x.m * a.source_m.itemsize + x.n * a.source_n.itemsize)
     if one and count == 1:
         each = -(-x.members // (4 * x.workers))

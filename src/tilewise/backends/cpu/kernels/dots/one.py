@@ -54,7 +54,7 @@ class _One:
         self.at_once = 1 if a.heavy else AT_ONCE
         self.paired = lanes > 1 and a.parts == 2 and a.fused and a.source_m == a.source_n == a.partial
         self.each = lanes // 2 if self.paired else lanes  # k of a vector
-        self.quiets = a.quiets and a.target.min_number  # as in a tile: once a vector
+        self.quiets = a.quiets and a.target.has_fminnm  # as in a tile: once a vector
 
     def function(self) -> IRFunction:
         a, f, lanes = self.a, self.f, self.lanes

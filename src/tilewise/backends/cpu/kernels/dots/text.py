@@ -142,7 +142,7 @@ def _dot(a: Arithmetic, rows: int, columns: int, vectors_at_once: int = 0) -> IR
 
 def quiets(a: Arithmetic) -> bool:
     """Whether a signalling NaN is made quiet once a vector, not once a step."""
-    return a.quiets and a.target.min_number
+    return a.quiets and a.target.has_fminnm
 
 
 def _vectors(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tilewise.backends.cpu.family import View, light_or_halves
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, rows_apart
-from tilewise.core.blocking import FEW, Blocking, RegisterTile, even_strips
+from tilewise.core.blocking import SKINNY, Blocking, RegisterTile, even_strips
 from tilewise.core.problem import Problem
 
 HALF_DEPTH = 1024  # of a strip of half precision
@@ -21,10 +21,10 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if problem.halves:
-        return f"{view.n} columns: M is read once where it lies, and widened as it is loaded" if view.m > FEW else ""
+        return f"{view.n} columns: M is read once where it lies, and widened as it is loaded" if view.m > SKINNY else ""
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     packs = view.n > lanes and view.n_along_n and not tile.neon  # `packed_n` hides its loop's counting
-    few = view.m > FEW and not packs
+    few = view.m > SKINNY and not packs
     return f"{view.n} columns: M is read once where it lies, packing it would cost more" if few else ""
 
 

@@ -1,4 +1,4 @@
-"""`few_rows`: up to FEW rows, which one packed panel of M holds; rows of N and of P side by side."""
+"""`few_rows`: up to SKINNY rows, which one packed panel of M holds; rows of N and of P side by side."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tilewise.algebra.to_llvm import part
 from tilewise.backends.cpu.family import View, light_or_halves, rows_collide
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, far_stretches, pages
-from tilewise.core.blocking import FEW, TALL_K, Blocking, RegisterTile
+from tilewise.core.blocking import SKINNY, TALL_K, Blocking, RegisterTile
 from tilewise.core.problem import Problem
 
 IDEA = "a handful of rows; N is read once, where it lies"
@@ -17,7 +17,7 @@ PACKED, PACKED_RING = (
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return light_or_halves(problem) and view.m <= FEW and view.n_along_n and view.p_along_n
+    return light_or_halves(problem) and view.m <= SKINNY and view.n_along_n and view.p_along_n
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
@@ -38,7 +38,7 @@ def KC(problem: Problem) -> int:
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    packed = FEW * min(cut.KC, x.k) * a.packed_m_bytes
+    packed = SKINNY * min(cut.KC, x.k) * a.packed_m_bytes
     if not a.same_storage:
         made = columns_apart(a, x, packed, 1)
         return made._replace(each=pages(packed + x.m * made.task_n * a.bytes))

@@ -14,15 +14,15 @@ from tilewise.backends.cpu.kernels.shared.grid import GRID, grid_functions
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_m_function
 from tilewise.backends.cpu.kernels.shared.task import task_of
-from tilewise.core.blocking import FEW
+from tilewise.core.blocking import SKINNY
 from tilewise.system.llvm_text import IRFunction, module
 
-FORM = ExactForm(1, 1, panel_m=FEW, prefetches=True)
+FORM = ExactForm(1, 1, panel_m=SKINNY, prefetches=True)
 
 
 def few_rows_module(a: Arithmetic) -> str:
     reduce = [reduce_function(a)] if a.same_storage else []
-    return module([pack_m_function(a, FEW), *grid_functions(a, FORM), write_function(a), *reduce, _run(a)])
+    return module([pack_m_function(a, SKINNY), *grid_functions(a, FORM), write_function(a), *reduce, _run(a)])
 
 
 def _run(a: Arithmetic) -> IRFunction:
@@ -35,7 +35,7 @@ def _run(a: Arithmetic) -> IRFunction:
         sums, row_s = f.select(shared, "ptr", t.sums, t.P), f.select(shared, "i64", n, row_p)
         fresh = f.op(f"or i1 {shared}, {f.test('eq', onto, 0)}")
     else:  # what is added up strip by strip is rounded once, at the end
-        sums = f.at("i8", t.workspace, f.mul(FEW * a.packed_m_bytes, f.lower(KC, t.depth)))
+        sums = f.at("i8", t.workspace, f.mul(SKINNY * a.packed_m_bytes, f.lower(KC, t.depth)))
         row_s, fresh = job.field("task_n"), "true"
     with f.loop(0, t.depth, KC) as p:
         kc = f.lower(f.sub(t.depth, p.index), KC)

@@ -30,8 +30,8 @@ READ, LONG = 8, 1 << 28  # steps that a stored cell takes beside those of its co
 
 
 @lru_cache(maxsize=256)
-def _compiled(algebra: Algebra, deep: bool) -> dict[str, int]:
-    return compile.load(gustavson_module(algebra, deep), host_target())
+def _compiled(algebra: Algebra, two_levels: bool) -> dict[str, int]:
+    return compile.load(gustavson_module(algebra, two_levels), host_target())
 
 
 @lru_cache(maxsize=256)

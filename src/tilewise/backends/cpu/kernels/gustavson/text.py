@@ -17,18 +17,18 @@ from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.system.llvm_text import IRFunction, module
 
 
-def gustavson_module(algebra: Algebra, deep: bool) -> str:
+def gustavson_module(algebra: Algebra, two_levels: bool) -> str:
     """`count` and `fill`, tasks of `task_m` rows each, from the one on that `tasks_m` says; and `once`.
 
     The job: M, row_m, col_m: M's starts, columns (int32) and values; so for N, and for P. A worker's workspace
-    has the bits, from `strip` on those that say which words hold any (`deep`), from `sums_at` on the sums.
+    has the bits, from `strip` on those that say which words hold any (`two_levels`), from `sums_at` on the sums.
     """
-    return module([_Rows(algebra, deep, name).function() for name in ("count", "fill", "once")])
+    return module([_Rows(algebra, two_levels, name).function() for name in ("count", "fill", "once")])
 
 
 class _Rows:
-    def __init__(self, algebra: Algebra, deep: bool, name: str) -> None:
-        self.algebra, self.deep, self.name, self.fills = algebra, deep, name, name != "count"
+    def __init__(self, algebra: Algebra, two_levels: bool, name: str) -> None:
+        self.algebra, self.two_levels, self.name, self.fills = algebra, two_levels, name, name != "count"
         self.kind = scalar_kind(algebra.partial)
         self.f = f = IRFunction(name, TASK_PARAMS, public=True)
         job = JobReader(f)
@@ -75,7 +75,7 @@ class _Rows:
             j = self._column(self.columns_n, e.index)
             word = f.op(f"lshr i64 {j}, 6")
             self._set(self.bits, word, f.op(f"and i64 {j}, 63"))
-            if self.deep:
+            if self.two_levels:
                 self._set(self.words_held, f.op(f"lshr i64 {word}, 6"), f.op(f"and i64 {word}, 63"))
             if self.fills:
                 y, place = self._value(self.data_n, e.index), f.at(self.kind, self.sums, j)
@@ -93,7 +93,7 @@ class _Rows:
     def _all_words(self, begin: str) -> str:
         """Where the cells of P end that begin at `begin`, once all bits are read and cleared."""
         f = self.f
-        if not self.deep:
+        if not self.two_levels:
             with f.loop(0, self.words, 1, [("i64", begin)]) as w:
                 w.next = [self._word(w.index, w.values[0])]
             return w.values[0]

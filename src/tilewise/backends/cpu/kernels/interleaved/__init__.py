@@ -3,4 +3,6 @@
 from tilewise.backends.cpu.family import family
 from tilewise.backends.cpu.kernels.interleaved import model, text
 
-INTERLEAVED = family("interleaved", model, text.interleaved_module, KC=model.KC, deep=model.deep, numbers=model.is_deep)
+INTERLEAVED = family(
+    "interleaved", model, text.interleaved_module, KC=model.KC, k_pack=model.k_pack, numbers=model.packs_k
+)

@@ -13,10 +13,10 @@ DEPTH = 1024  # k of a packed strip
 SOME = 24  # rows or columns to which the larger operand is better read where it lies, by `short_rows` or `short_dots`
 STEPS = 2**14  # from which packing costs less than it brings
 
-__all__ = ["IDEA", "KC", "deep", "suits", "takes", "tasks"]
+__all__ = ["IDEA", "KC", "k_pack", "suits", "takes", "tasks"]
 
 
-def deep(problem: Problem, tile: RegisterTile) -> int:
+def k_pack(problem: Problem, tile: RegisterTile) -> int:
     """How many k a lane of 32 bits holds: 4, 2, or 1 where no instruction computes that."""
     partial, sources = problem.algebra.partial, (problem.dtype_m, problem.dtype_n)
     if partial.kind not in "iu" or partial.itemsize > 4 or problem.return_arg or not problem.semiring.multiplies:
@@ -32,16 +32,16 @@ def deep(problem: Problem, tile: RegisterTile) -> int:
     return 4 if tile.byte_dots and (partial.itemsize == 1 or kinds != {"u"}) else 2
 
 
-def is_deep(problem: Problem, tile: RegisterTile) -> bool:
-    return deep(problem, tile) > 1
+def packs_k(problem: Problem, tile: RegisterTile) -> bool:
+    return k_pack(problem, tile) > 1
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return is_deep(problem, tile)
+    return packs_k(problem, tile)
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    depth = deep(problem, tile)
+    depth = k_pack(problem, tile)
     thin = problem.light and min(view.m, view.n) <= 16 // depth  # packing costs more than the product
     pays = view.preferred and not thin and not is_dot(view) and view.m * view.k * view.n >= STEPS
     return f"{depth} k at a time, multiplied and added by one instruction" if pays else ""

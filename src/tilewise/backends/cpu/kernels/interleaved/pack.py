@@ -1,4 +1,4 @@
-"""Packing with several k in a 32-bit word: dst[panel][word of k][lane], each of `deep` elements of a lane along k.
+"""Packing with several k in a 32-bit word: dst[panel][word of k][lane], each of `k_pack` elements of a lane along k.
 
 `flips`: bytes are packed 128 higher, as unsigned ones. `sums`: a panel begins with a row of −128 · the sum of its bytes
 for each lane, which is what that makes too much.
@@ -32,18 +32,18 @@ class _Interleave:
     def __init__(self, a: Arithmetic, name: str, width: int, source: DType, flips: bool, sums: bool) -> None:
         self.a, self.width, self.source, self.flips, self.sums = a, width, source, flips, sums
         self.f = IRFunction(name, PACK)
-        self.deep, self.kind, self.size = a.deep, scalar_kind(source), f"[{source.itemsize} x i8]"
-        self.cell = f"i{32 // a.deep}"
+        self.k_pack, self.kind, self.size = a.k_pack, scalar_kind(source), f"[{source.itemsize} x i8]"
+        self.cell = f"i{32 // a.k_pack}"
         even = width & -width
-        self.chunk = min(even, CHUNK if a.deep == 2 else a.lanes)
+        self.chunk = min(even, CHUNK if a.k_pack == 2 else a.lanes)
         self.square = min(even, SQUARE, a.lanes)
         self.inside: str | None = None  # the lanes that there are, at an edge
 
     def function(self) -> IRFunction:
         f = self.f
-        self.whole = f.div("%kc", self.deep)  # words that are full
+        self.whole = f.div("%kc", self.k_pack)  # words that are full
         self.words = self.a.emit_groups(f, "%kc")
-        self.left = f.sub("%kc", f.mul(self.whole, self.deep))  # elements of the one that is not
+        self.left = f.sub("%kc", f.mul(self.whole, self.k_pack))  # elements of the one that is not
         self.panel = f.mul(f.add(self.words, int(self.sums)), self.width)  # words of a panel
         self.panels = f.div(f.add("%lanes", self.width - 1), self.width)
 
@@ -115,7 +115,7 @@ class _Interleave:
     # loops ----------------------------------------------------------------------------------------------------
 
     def along_lanes(self) -> None:
-        """Lanes side by side: `deep` rows at a time, interleaved into words. At the edge: vectors as far as they
+        """Lanes side by side: `k_pack` rows at a time, interleaved into words. At the edge: vectors as far as they
         go, then the rest under a mask, or lane by lane to the end of a vector."""
         f, count = self.f, self.chunk
         whole = f.div("%lanes", self.width)
@@ -144,7 +144,7 @@ class _Interleave:
             return
         # whole vectors reach into the rows behind, as long as there are rows behind, and lanes past the edge are free
         back = f.add(f.div(count, f.select(f.test("sgt", "%step", 0), "i64", "%step", 1)), 1)
-        safe = f.div(f.sub("%kc", f.lower("%kc", back)), self.deep)
+        safe = f.div(f.sub("%kc", f.lower("%kc", back)), self.k_pack)
         safe = f.select(f.test("sgt", "%step", 0), "i64", safe, 0)
         with f.loop(vectors, end, count) as c:
             self.interleaved(panel, c.index, 1, safe)
@@ -155,11 +155,11 @@ class _Interleave:
         f, count = self.f, self.chunk
         first = f.add(f.mul(panel, self.width), lane)
         with f.loop(0, stop or self.whole, 1, self.start(count, vectors)) as w:
-            rows = [self.source_at(first, f.add(f.mul(w.index, self.deep), d)) for d in range(self.deep)]
+            rows = [self.source_at(first, f.add(f.mul(w.index, self.k_pack), d)) for d in range(self.k_pack)]
             for row in rows:
-                ahead = f.at(self.size, row, f.mul("%step", AHEAD * self.deep))
+                ahead = f.at(self.size, row, f.mul("%step", AHEAD * self.k_pack))
                 f.prefetch(ahead)
-            words = self.interleave(rows, [""] * self.deep, panel, w.index, lane, vectors)
+            words = self.interleave(rows, [""] * self.k_pack, panel, w.index, lane, vectors)
             w.next = self.add_up(list(w.values), words, count)
         if stop is not None:
             return
@@ -169,9 +169,9 @@ class _Interleave:
             1,
             [(kind, x) for (kind, _), x in zip(self.start(count, vectors), w.values, strict=True)],
         ) as w:
-            k, last = f.mul(w.index, self.deep), f.sub("%kc", 1)
-            rows = [self.source_at(first, f.lower(f.add(k, d), last)) for d in range(self.deep)]
-            there = [f.test("slt", d, self.left) for d in range(self.deep)]
+            k, last = f.mul(w.index, self.k_pack), f.sub("%kc", 1)
+            rows = [self.source_at(first, f.lower(f.add(k, d), last)) for d in range(self.k_pack)]
+            there = [f.test("slt", d, self.left) for d in range(self.k_pack)]
             words = self.interleave(rows, there, panel, w.index, lane, vectors)
             w.next = self.add_up(list(w.values), words, count)
         self.keep_sums(w.values, panel, lane, count)
@@ -179,7 +179,7 @@ class _Interleave:
     def interleave(
         self, rows: list[str], there: Sequence[str], panel: str, word: str, lane: str, vectors: int
     ) -> list[str]:
-        """`deep` rows of vectors, element by element side by side. `there`: whether each row exists, or "" where that
+        """`k_pack` rows of vectors, element by element side by side. `there`: whether each row exists, or "" where that
         is known; a row that does not is zeros."""
         f, count = self.f, self.chunk
         result = []
@@ -206,7 +206,7 @@ class _Interleave:
 
     def side_by_side(self, cells: list[str]) -> str:
         f, count, cell, kind = self.f, self.chunk, vector(self.cell, self.chunk), vector("i32", self.chunk)
-        if self.deep == 2:
+        if self.k_pack == 2:
             both = f.shuffle(cell, cells[0], cells[1], alternating(count))
             return f.op(f"bitcast {vector(self.cell, 2 * count)} {both} to {kind}")
         total = ""
@@ -238,7 +238,7 @@ class _Interleave:
                     self.store(word, f.at("i32", self.word_at(p.index, w.index), at), 1)
                     w.next = self.add_up(list(w.values), [word], 1)
                 with f.loop(self.whole, self.words, 1, [("i32", x) for x in w.values]) as w:
-                    word = self.word_of(lane, "1", f.mul(w.index, self.deep), self.left)
+                    word = self.word_of(lane, "1", f.mul(w.index, self.k_pack), self.left)
                     self.store(word, f.at("i32", self.word_at(p.index, w.index), at), 1)
                     w.next = self.add_up(list(w.values), [word], 1)
                 for total in w.values:
@@ -247,8 +247,8 @@ class _Interleave:
                     f.store("i32", f.op(f"sub i32 {old}, {total}"), place, 4)
 
     def words_along_k(self, lane: str, word: str, count: int) -> str:
-        f, elements = self.f, count * self.deep
-        raw = f.load(vector(self.kind, elements), f.at(self.size, lane, f.mul(word, self.deep)), 1)
+        f, elements = self.f, count * self.k_pack
+        raw = f.load(vector(self.kind, elements), f.at(self.size, lane, f.mul(word, self.k_pack)), 1)
         return f.op(f"bitcast {vector(self.cell, elements)} {self.cells(raw, elements)} to {vector('i32', count)}")
 
     def any_strides(self) -> None:
@@ -262,8 +262,8 @@ class _Interleave:
         with f.loop(lane, lanes) as c:
             place = self.source_at(f.lower(f.add(first, c.index), last), 0)
             with f.loop(start, self.words, 1, self.start(1, 1)) as w:
-                k = f.mul(w.index, self.deep)
-                word = self.word_of(place, "%step", k, f.lower(self.deep, f.sub("%kc", k)))
+                k = f.mul(w.index, self.k_pack)
+                word = self.word_of(place, "%step", k, f.lower(self.k_pack, f.sub("%kc", k)))
                 self.store(word, f.at("i32", self.word_at(panel, w.index), c.index), 1)
                 w.next = self.add_up(list(w.values), [word], 1)
             self.keep_sums(w.values, panel, c.index, 1)
@@ -271,10 +271,10 @@ class _Interleave:
     def word_of(self, lane: str, step: str, k: str, count: str) -> str:
         """The first `count` elements of a word, which may be all; the others are zeros."""
         f, most, total = self.f, self.f.sub(count, 1), ""
-        for d in range(self.deep):
+        for d in range(self.k_pack):
             place = f.at(self.size, lane, f.mul(f.add(k, f.lower(d, most)), step))
             wide = f.op(f"zext {self.cell} {self.cells(f.load(self.kind, place, 1), 1)} to i32")
             there = f.select(f.test("slt", d, count), "i32", wide, 0)
-            moved = f.op(f"shl i32 {there}, {32 // self.deep * d}")
+            moved = f.op(f"shl i32 {there}, {32 // self.k_pack * d}")
             total = f.op(f"or i32 {total}, {moved}") if total else moved
         return total

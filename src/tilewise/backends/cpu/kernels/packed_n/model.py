@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewise.backends.cpu.family import View, light_or_halves
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, rows_apart, shared_strips
-from tilewise.core.blocking import SMALL_P, TALL_K, Blocking, RegisterTile, even_strips, takes_a_port
+from tilewise.core.blocking import SMALL_P, TALL_K, Blocking, RegisterTile, broadcast_costs, even_strips
 from tilewise.core.problem import Problem
 
 IDEA = "M is read where it lies, panels of N are packed, a register tile over all of KC"
@@ -46,7 +46,7 @@ def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
         return view.m >= NEON_HIGH and view.n >= NEON_WIDE and view.k > SHALLOW
     if problem.semiring.multiplies or problem.dtype.itemsize < 4:
         return problem.semiring.multiplies or view.n >= COLUMNS
-    return takes_a_port(problem, tile) and view.n >= (QUIETED if problem.signals else REPEATED)
+    return broadcast_costs(problem, tile) and view.n >= (QUIETED if problem.signals else REPEATED)
 
 
 def KC(problem: Problem) -> int:

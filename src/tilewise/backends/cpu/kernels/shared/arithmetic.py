@@ -14,8 +14,8 @@ from tilewise.algebra.to_llvm import (
     Value,
     commutes,
     constant,
-    exchanged,
     never_signals,
+    operands_swapped,
     part,
     scalar_kind,
     vector,
@@ -40,7 +40,7 @@ class Arithmetic:
     target: Target
     tracks_arg: bool = False
     bits: bool = False  # a lane is a byte that holds eight columns of truth values
-    deep: int = 1  # k that a lane of a packed panel holds: 4 bytes or 2 of 16 bits, whose products meet in one sum
+    k_pack: int = 1  # consecutive k in a 32-bit lane of a packed panel: 4 bytes or 2 of 16 bits
     pairs: bool = False  # complex numbers where they lie: dtypes are of one part, N and P have twice the columns
 
     def __hash__(self) -> int:
@@ -110,24 +110,26 @@ class Arithmetic:
     @once
     def fused(self) -> bool:
         """Whether a step is one fused multiply-add."""
-        return is_plain(self.add, "add") and is_plain(self.mul, "mul") and (self.partial.kind in "fc" or self.deep > 1)
+        return (
+            is_plain(self.add, "add") and is_plain(self.mul, "mul") and (self.partial.kind in "fc" or self.k_pack > 1)
+        )
 
     @once
     def flips(self) -> bool:
         """Whether M is packed 128 higher: vpdpbusd takes one operand unsigned. Sums start that much of N lower."""
         both = self.source_m.kind == self.source_n.kind == "i"
-        return self.deep == 4 and both and self.result.itemsize > 1 and not self.target.by_lane
+        return self.k_pack == 4 and both and self.result.itemsize > 1 and not self.target.by_lane
 
     def groups(self, k: int) -> int:
         """Rows of a packed panel of M for so many k."""
-        return -(-k // self.deep)
+        return -(-k // self.k_pack)
 
     def rows_n(self, k: int) -> int:
         """Rows of a packed panel of N for so many k; the first may be what sums start from."""
         return self.groups(k) + self.flips
 
     def emit_groups(self, f: IRFunction, k: str) -> str:
-        return k if self.deep == 1 else f.div(f.add(k, self.deep - 1), self.deep)
+        return k if self.k_pack == 1 else f.div(f.add(k, self.k_pack - 1), self.k_pack)
 
     def emit_rows_n(self, f: IRFunction, groups: str) -> str:
         return f.add(groups, 1) if self.flips else groups
@@ -175,7 +177,7 @@ class Arithmetic:
     @once
     def quiets(self) -> bool:
         """Whether packed operands are made quiet, where they hold signalling NaN: a min is one instruction then."""
-        has_one = self.target.min_number or self.target.ranges
+        has_one = self.target.has_fminnm or self.target.has_vrange
         return has_one and self.partial.kind == "f" and not (self.heavy or never_signals(self.mul))
 
     def quiet(self, f: IRFunction, register: str, lanes: int) -> str:
@@ -189,7 +191,7 @@ class Arithmetic:
 
     def renderer(self, f: IRFunction, lanes: int, quiet: bool = False) -> Renderer:
         """`quiet`: what it multiplies holds no signalling NaN."""
-        return Renderer(f, self.partial, lanes, self.target.ranges, self.target.min_number, quiet)
+        return Renderer(f, self.partial, lanes, self.target.has_vrange, self.target.has_fminnm, quiet)
 
     @once
     def in_order(self) -> bool:
@@ -230,14 +232,14 @@ def arithmetic(
     swapped: bool = False,
     arg: bool = False,
     bits: bool = False,
-    deep: int = 1,
+    k_pack: int = 1,
     pairs: bool = False,
 ) -> Arithmetic:
     """The arithmetic of an algebra. `swapped` computes Pᵀ = Nᵀ ⊗ Mᵀ: the operands change places, and so do x and y."""
     mul = algebra.semiring.mul
     if swapped:
         source_m, source_n = source_n, source_m
-        mul = mul if commutes(mul) else exchanged(mul)
+        mul = mul if commutes(mul) else operands_swapped(mul)
     add = algebra.semiring.add
     if bits:  # whatever + and × are called over bool, they are or and and
         x, y = Variable("x"), Variable("y")
@@ -245,5 +247,5 @@ def arithmetic(
     if pairs:
         real = part(algebra.partial)
         return Arithmetic(add, mul, 0.0, real, real, real, real, target, pairs=True)
-    partial = DTYPES["int32"] if deep > 1 else algebra.partial
-    return Arithmetic(add, mul, algebra.zero, partial, source_m, source_n, algebra.result, target, arg, bits, deep)
+    partial = DTYPES["int32"] if k_pack > 1 else algebra.partial
+    return Arithmetic(add, mul, algebra.zero, partial, source_m, source_n, algebra.result, target, arg, bits, k_pack)

@@ -13,7 +13,7 @@ from tilewise.system.llvm_text import IRFunction
 
 def one_instruction(a: Arithmetic) -> bool:
     """Whether the sum is made by the instruction that multiplies, and no addition is left to be reassociated."""
-    return a.deep > 1 and a.target.byte_dots
+    return a.k_pack > 1 and a.target.byte_dots
 
 
 def dot(f: IRFunction, a: Arithmetic, total: str, m: str, n: str) -> str:
@@ -25,7 +25,7 @@ def dot(f: IRFunction, a: Arithmetic, total: str, m: str, n: str) -> str:
         name = f"llvm.aarch64.neon.{sign}dot.v{a.lanes}i32.v{4 * a.lanes}i8"
         return f.call(a.vector, name, [(a.vector, total), (kind, bytes_n), (kind, bytes_m)])
     bits = 8 * a.target.vector_bytes
-    if a.deep == 4:
+    if a.k_pack == 4:
         swapped = a.source_n.kind == "u" and a.source_m.kind == "i"
         unsigned, signed = (n, m) if swapped else (m, n)
         operands = [(a.vector, total), (a.vector, unsigned), (a.vector, signed)]

@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from tilewise.algebra.to_llvm import vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, narrow
-from tilewise.backends.cpu.kernels.shared.masks import (
-    load_lanes,
-    mask_below,
-    masked_source,
-    store_lanes,
-    store_rounded,
-)
+from tilewise.backends.cpu.kernels.shared.masks import load_lanes, mask_below, masked_source, store_lanes, store_rounded
 from tilewise.backends.cpu.kernels.shared.panel import packed_element, packed_vectors, prefetch_row
 from tilewise.system.llvm_text import IRFunction
 
@@ -81,7 +75,7 @@ class _ExactTile:
     def __init__(self, a: Arithmetic, form: ExactForm) -> None:
         self.a, self.form = a, form
         self.f = IRFunction(form.name, PARAMS + more_params(form))
-        self.quiets = a.quiets and a.target.min_number
+        self.quiets = a.quiets and a.target.has_fminnm
         self.render = a.renderer(self.f, a.lanes, quiet=self.quiets)
         self.cells = form.rows * form.vectors
         self.masked = form.narrow or a.target.cheap_masks

@@ -157,7 +157,7 @@ class _PackedTile:
                     result[cells + i] = f.op(f"select {mask} {wins}, {kind} {count}, {kind} {values[cells + i]}")
                     continue
                 total = tuple(values[i * a.parts : (i + 1) * a.parts])
-                if a.deep > 1:
+                if a.k_pack > 1:
                     result[i] = dot(f, a, total[0], element[0], ns[v][0])
                     continue
                 result[i * a.parts : (i + 1) * a.parts] = self.render.accumulate(a.add, a.mul, total, element, ns[v])

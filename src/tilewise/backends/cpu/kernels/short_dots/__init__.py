@@ -1,7 +1,7 @@
 """A few columns of short integers, by dot products."""
 
 from tilewise.backends.cpu.family import family
-from tilewise.backends.cpu.kernels.interleaved.model import deep, is_deep
+from tilewise.backends.cpu.kernels.interleaved.model import k_pack, packs_k
 from tilewise.backends.cpu.kernels.short_dots import model, text
 
-SHORT_DOTS = family("short_dots", model, text.short_dots_module, deep=deep, numbers=is_deep)
+SHORT_DOTS = family("short_dots", model, text.short_dots_module, k_pack=k_pack, numbers=packs_k)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.backends.cpu.family import View
-from tilewise.backends.cpu.kernels.interleaved.model import SOME, STEPS, deep
+from tilewise.backends.cpu.kernels.interleaved.model import SOME, STEPS, k_pack
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart
 from tilewise.core.blocking import Blocking, RegisterTile
@@ -17,13 +17,13 @@ HIGH = 4  # rows from which copying N's columns is little beside the rest
 COPIED, MANY, SHALLOW = {64: 9}, 17, 192  # by bytes of a vector; 11 for others
 
 
-def elements(vector_bytes: int, deep: int) -> int:
+def elements(vector_bytes: int, k_pack: int) -> int:
     """k that a vector of depth holds."""
-    return deep * vector_bytes // 4
+    return k_pack * vector_bytes // 4
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    depth = deep(problem, tile)
+    depth = k_pack(problem, tile)
     return depth > 1 and view.m_along_k and view.k >= elements(tile.vector_bytes, depth)
 
 
@@ -35,7 +35,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
     if tile.neon or view.n_along_k or view.swapped or view.m * view.k * view.n < STEPS:
         return False
-    if problem.light and problem.dtype.itemsize == 1 and min(view.m, view.n) <= 16 // deep(problem, tile):
+    if problem.light and problem.dtype.itemsize == 1 and min(view.m, view.n) <= 16 // k_pack(problem, tile):
         return False  # nor does `interleaved` take it
     return (view.n >= COPIED.get(tile.vector_bytes, 11) and view.m <= 2 * view.n) or (
         view.n >= MANY and view.k <= SHALLOW
@@ -44,7 +44,7 @@ def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 def column_words(a: Arithmetic, k: int) -> int:
     """32 bits each, of a copied column of N: whole vectors."""
-    return -(-k // (a.deep * a.lanes)) * a.lanes
+    return -(-k // (a.k_pack * a.lanes)) * a.lanes
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:

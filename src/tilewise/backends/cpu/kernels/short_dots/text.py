@@ -38,7 +38,7 @@ def short_dots_module(a: Arithmetic) -> str:
 
 def cells(f: IRFunction, a: Arithmetic, source: DType, place: str, count: int) -> str:
     """Elements as 32-bit words hold them: bytes as they are, or 16 bits each."""
-    kind, cell = vector(scalar_kind(source), count), vector(f"i{32 // a.deep}", count)
+    kind, cell = vector(scalar_kind(source), count), vector(f"i{32 // a.k_pack}", count)
     raw = f.load(kind, place, source.itemsize)
     return raw if kind == cell else f.op(f"{'sext' if source.kind == 'i' else 'zext'} {kind} {raw} to {cell}")
 
@@ -49,14 +49,14 @@ def raised(f: IRFunction, a: Arithmetic, found: str, count: int) -> str:
 
 
 def as_words(f: IRFunction, a: Arithmetic, found: str) -> str:
-    return f.op(f"bitcast {vector(f'i{32 // a.deep}', a.deep * a.lanes)} {found} to {a.vector}")
+    return f.op(f"bitcast {vector(f'i{32 // a.k_pack}', a.k_pack * a.lanes)} {found} to {a.vector}")
 
 
 def _dot(a: Arithmetic, rows: int, columns: int) -> IRFunction:
     """rows × columns dot products of length k; copied columns are `column` words apart."""
     f = IRFunction(f"dot{rows}x{columns}", PARAMS)
     places = [(row, col) for row in range(rows) for col in range(columns)]
-    unroll, each = 2 if len(places) < 8 else 1, a.deep * a.lanes
+    unroll, each = 2 if len(places) < 8 else 1, a.k_pack * a.lanes
     ms = [f.at(a.element_m, "%M", f.mul("%row_m", row)) for row in range(rows)]
     ns = [f.at("i32", "%N", f.mul("%column", col)) for col in range(columns)]
 
@@ -93,7 +93,7 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> IRFunction:
 def _copied(a: Arithmetic) -> IRFunction:
     """One column of N, side by side, in words; the last vector, if it is not full, begins with zeros."""
     f = IRFunction("copied", COPY)
-    each, cell = a.deep * a.lanes, f"i{32 // a.deep}"
+    each, cell = a.k_pack * a.lanes, f"i{32 // a.k_pack}"
     whole = f.mul(f.div("%k", each), each)
     shift = f.sub(each, f.sub("%k", whole))  # how far behind its place an element of the last vector lies
 
@@ -136,7 +136,7 @@ def _run(a: Arithmetic) -> IRFunction:
     job, t = JobReader(f), task_of(f, a, "m")
     row_m, row_n, col_n, row_p, col_p, onto = job.fields("row_m", "row_n", "col_n", "row_p", "col_p", "onto")
     k, n, space = t.depth, t.cols, t.workspace
-    each = a.deep * a.lanes
+    each = a.k_pack * a.lanes
     column = f.mul(f.div(f.add(k, each - 1), each), a.lanes)
     less = f.at("i32", space, f.mul(column, n))
     with f.loop(0, n) as j:

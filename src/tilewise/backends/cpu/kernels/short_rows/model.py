@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from tilewise.backends.cpu.family import View
-from tilewise.backends.cpu.kernels.interleaved.model import SOME, deep
+from tilewise.backends.cpu.kernels.interleaved.model import SOME, k_pack
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, share
-from tilewise.core.blocking import FEW, Blocking, RegisterTile
+from tilewise.core.blocking import SKINNY, Blocking, RegisterTile
 from tilewise.core.problem import Problem
 
 IDEA = "a few rows of short integers; N is read where it lies, and interleaved in registers"
-MOST = 2 * FEW  # rows
+MOST = 2 * SKINNY  # rows
 NEAR = 2**18  # bytes of N that come from a cache anyway
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    depth = deep(problem, tile)
+    depth = k_pack(problem, tile)
     wide = depth > 1 and view.n >= depth * tile.vector_bytes // 4
     return wide and view.m <= MOST and view.n_along_n and view.p_along_n
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    pays = view.m <= SOME and view.k >= FEW
+    pays = view.m <= SOME and view.k >= SKINNY
     return f"{view.m} rows of short integers: N is read once where it lies" if pays else ""
 
 
@@ -32,11 +32,11 @@ def KC(problem: Problem) -> int:
 
 def tile_rows(a: Arithmetic) -> int:
     """Rows of a tile: their sums, and as many vectors of N as a word has elements, are in registers."""
-    return min(6 if a.target.registers >= 32 else 4, a.target.registers * 3 // (4 * a.deep))
+    return min(6 if a.target.registers >= 32 else 4, a.target.registers * 3 // (4 * a.k_pack))
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    block, high = a.deep * a.lanes, -(-x.m // tile_rows(a)) * tile_rows(a)
+    block, high = a.k_pack * a.lanes, -(-x.m // tile_rows(a)) * tile_rows(a)
     task_n = share(x.n, x.workers_a_member, block, 1 if x.m <= 2 else 2)
     tasks_n = -(-x.n // task_n)
     groups = a.groups(min(cut.KC, x.k))

@@ -39,21 +39,21 @@ class _InterleavedTile:
     """Some rows against a block of columns, `kc` of k: alone, or above others, which read what it interleaves."""
 
     def __init__(self, a: Arithmetic, rows: int, role: str) -> None:
-        self.a, self.rows, self.role, self.block = a, rows, role, a.deep * a.lanes
+        self.a, self.rows, self.role, self.block = a, rows, role, a.k_pack * a.lanes
         self.f = IRFunction(f"{role}{rows}", PARAMS)
 
     def function(self) -> IRFunction:
         a, f = self.a, self.f
         self.words = f.at("i32", "%M", tile_rows(a) if a.flips else 0)  # behind what sums start from
-        whole, places = f.div("%kc", a.deep), self.places()
+        whole, places = f.div("%kc", a.k_pack), self.places()
         with f.loop(0, whole, 1, [("ptr", "%N"), *((a.vector, x) for x in self.start(places))]) as g:
-            rows_n = [f.at(a.element_n, g.values[0], f.mul("%row_n", d)) for d in range(a.deep)]
-            after = f.at(a.element_n, g.values[0], f.mul("%row_n", a.deep))
+            rows_n = [f.at(a.element_n, g.values[0], f.mul("%row_n", d)) for d in range(a.k_pack)]
+            after = f.at(a.element_n, g.values[0], f.mul("%row_n", a.k_pack))
             g.next = [after, *self.step(g.index, rows_n, g.values[1:])]
         last = [("ptr", g.values[0]), *((a.vector, x) for x in g.values[1:])]
-        with f.loop(f.mul(whole, a.deep), "%kc", a.deep, last) as t:  # M is 0 where there is no k
+        with f.loop(f.mul(whole, a.k_pack), "%kc", a.k_pack, last) as t:  # M is 0 where there is no k
             left = f.sub(f.sub("%kc", t.index), 1)
-            rows_n = [f.at(a.element_n, t.values[0], f.mul("%row_n", f.lower(d, left))) for d in range(a.deep)]
+            rows_n = [f.at(a.element_n, t.values[0], f.mul("%row_n", f.lower(d, left))) for d in range(a.k_pack)]
             t.next = [t.values[0], *self.step(whole, rows_n, t.values[1:])]
         for total, place in zip(t.values[1:], places, strict=True):
             f.store(a.vector, total, place, 4)
@@ -62,7 +62,7 @@ class _InterleavedTile:
     def places(self) -> list[str]:
         f, a = self.f, self.a
         rows = [f.at("i32", "%sums", f.mul("%row_s", row)) for row in range(self.rows)]
-        return [f.at("i32", row, v * a.lanes) for row in rows for v in range(a.deep)]
+        return [f.at("i32", row, v * a.lanes) for row in rows for v in range(a.k_pack)]
 
     def start(self, places: list[str]) -> list[str]:
         a, f = self.a, self.f
@@ -71,7 +71,7 @@ class _InterleavedTile:
             old = f.load(a.vector, place, 4)
             value = f.select("%first", a.vector, "zeroinitializer", old)
             if a.flips:
-                less = f.load("i32", f.at("i32", "%M", number // a.deep), 4)
+                less = f.load("i32", f.at("i32", "%M", number // a.k_pack), 4)
                 value = f.op(f"add {a.vector} {value}, {f.splat(a.kind, less, a.lanes)}")
             result.append(value)
         return result
@@ -86,12 +86,12 @@ class _InterleavedTile:
             m = f.splat(a.kind, word, a.lanes)
             for v, n in enumerate(interleaved):
                 pair = (n, m) if a.flips else (m, n)  # it is N that is 128 higher here
-                result.append(dot(f, a, sums[row * a.deep + v], *pair))
+                result.append(dot(f, a, sums[row * a.k_pack + v], *pair))
         return result
 
     def interleaved(self, group: str, rows_n: list[str]) -> list[str]:
         a, f = self.a, self.f
-        kept = [f.at("i32", "%interleaved", f.mul(group, self.block), v * a.lanes) for v in range(a.deep)]
+        kept = [f.at("i32", "%interleaved", f.mul(group, self.block), v * a.lanes) for v in range(a.k_pack)]
         if self.role == "below":
             return [f.load(a.vector, place, 4) for place in kept]
         found = [raised(f, a, cells(f, a, a.source_n, line, self.block), self.block) for line in rows_n]
@@ -103,10 +103,10 @@ class _InterleavedTile:
 
 
 def interleave(f: IRFunction, a: Arithmetic, rows: list[str]) -> list[str]:
-    """Rows of elements as vectors of words, each word the elements of one column. Vector v holds, of every 4 · deep
+    """Rows of elements as vectors of words, each word the elements of one column. Vector v holds, of every 4 · k_pack
     columns, the v-th four."""
-    bits, count = 32 // a.deep, a.deep * a.lanes
-    if a.deep == 2:
+    bits, count = 32 // a.k_pack, a.k_pack * a.lanes
+    if a.k_pack == 2:
         return _unpacked(f, rows[0], rows[1], bits, count)
     low, high = (_unpacked(f, rows[i], rows[i + 1], bits, count) for i in (0, 2))
     pairs = [[f.op(f"bitcast <{count} x i8> {x} to <{count // 2} x i16>") for x in both] for both in (low, high)]
@@ -129,8 +129,8 @@ def _straighten(a: Arithmetic) -> IRFunction:
     f = IRFunction("straighten", STRAIGHTEN)
     kind = vector("i32", QUARTER)
     with f.loop(0, "%blocks") as b:
-        base = f.at("i32", "%sums", f.mul(b.index, a.deep * a.lanes))
-        quarters = [(v, lane) for lane in range(0, a.lanes, QUARTER) for v in range(a.deep)]
+        base = f.at("i32", "%sums", f.mul(b.index, a.k_pack * a.lanes))
+        quarters = [(v, lane) for lane in range(0, a.lanes, QUARTER) for v in range(a.k_pack)]
         found = [f.load(kind, f.at("i32", base, v * a.lanes + lane), 4) for v, lane in quarters]
         for number, x in enumerate(found):
             f.store(kind, x, f.at("i32", base, number * QUARTER), 4)
@@ -140,7 +140,7 @@ def _straighten(a: Arithmetic) -> IRFunction:
 def _strip(a: Arithmetic) -> IRFunction:
     """All rows against a strip of N, whose M lies packed: whole blocks, and one that ends with the last column."""
     f = IRFunction("strip", STRIP)
-    high, block = tile_rows(a), a.deep * a.lanes
+    high, block = tile_rows(a), a.k_pack * a.lanes
     panel = f.mul(a.emit_rows_n(f, a.emit_groups(f, "%kc")), high)
     several = f.test("sgt", "%rows", high)
     with f.loop(0, "%cols", block) as j:
@@ -164,7 +164,7 @@ def _run(a: Arithmetic) -> IRFunction:
     task_n, KC, row_m, col_m, row_n, row_p, onto = job.fields(
         "task_n", "KC", "row_m", "col_m", "row_n", "row_p", "onto"
     )
-    m, k, cols, M, N, P, space, block = t.rows, t.depth, t.cols, t.M, t.N, t.P, t.workspace, a.deep * a.lanes
+    m, k, cols, M, N, P, space, block = t.rows, t.depth, t.cols, t.M, t.N, t.P, t.workspace, a.k_pack * a.lanes
     row_s = f.add(task_n, block)
     interleaved = f.at("i32", space, f.mul(m, row_s))
     packed = f.at("i32", interleaved, f.mul(a.emit_groups(f, f.lower(KC, k)), block))

@@ -7,14 +7,8 @@ import math
 
 from tilewise.backends.cpu.family import View, rows_collide, whole_pages_apart
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.tasks import (
-    Extents,
-    Tasks,
-    columns_apart,
-    rows_apart,
-    short_stretches,
-)
-from tilewise.core.blocking import FEW, TALL_K, THIN_N, Blocking, RegisterTile, is_short, takes_a_port
+from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, rows_apart, short_stretches
+from tilewise.core.blocking import SKINNY, TALL_K, THIN_ROW, Blocking, RegisterTile, broadcast_costs, is_short
 from tilewise.core.problem import Problem
 
 IDEA = "everything lies in the caches; M and N are read where they lie"
@@ -42,7 +36,7 @@ NEON_DEEP = 384  # k of float64 up to which that is the faster: 600x500x9 took 1
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return problem.light and view.n_along_n and (view.p_along_n or view.m <= FEW)
+    return problem.light and view.n_along_n and (view.p_along_n or view.m <= SKINNY)
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
@@ -64,10 +58,10 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return _on_neon(problem, view, tile)
     if view.m * n > SECOND_CACHE or view.m * k > SECOND_CACHE or view.k * n > 2 * SECOND_CACHE:
         return ""
-    if view.k * n == 2 * SECOND_CACHE and view.m > FEW and _floats_fall_together(problem, view, tile):
+    if view.k * n == 2 * SECOND_CACHE and view.m > SKINNY and _floats_fall_together(problem, view, tile):
         return ""
     far = view.k * n > (FAR_N if view.m > tile.MR else FAR_N * 5 // 4)
-    if 3 < view.m <= FEW and far and view.n >= 4 * tile.NR and not tile.neon:
+    if 3 < view.m <= SKINNY and far and view.n >= 4 * tile.NR and not tile.neon:
         return ""  # `few_rows` prefetches N
     few = view.m <= PANELS * tile.MR
     return "little enough for N to be read where it lies" if few or m * view.k * view.n <= STEPS else ""
@@ -77,7 +71,7 @@ def _thin(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """Whether P is small and k long, so that M and N are read once and nothing is left to be packed for. One row of a
     few columns goes by `few_rows` on NEON, which prefetches rows of N (1x10^5x16 of float32 2.7 times as fast)."""
     one_row = tile.neon and view.m == 1 and view.n > 3 and problem.dtype.kind == "f" and problem.semiring.multiplies
-    return view.k >= TALL_K and view.m <= FEW and view.n * problem.dtype.itemsize <= THIN_N and not one_row
+    return view.k >= TALL_K and view.m <= SKINNY and view.n * problem.dtype.itemsize <= THIN_ROW and not one_row
 
 
 def _writes_more_than_it_reads(view: View, n: int) -> bool:
@@ -86,7 +80,7 @@ def _writes_more_than_it_reads(view: View, n: int) -> bool:
     1.44 times; 73x14x161 0.96 times)."""
     wide = view.m * n >= WIDE_P and n >= WIDE_ROW
     shallow = 1 < view.k <= SHALLOWEST or (wide and view.k <= SHALLOW)
-    return shallow and min(view.m, view.n) > FEW and view.m_along_k and view.m * view.k * view.n >= WORTH_PACKING
+    return shallow and min(view.m, view.n) > SKINNY and view.m_along_k and view.m * view.k * view.n >= WORTH_PACKING
 
 
 def _floats_fall_together(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -102,9 +96,9 @@ def _on_neon(problem: Problem, view: View, tile: RegisterTile) -> str:
     if m >= PACKED_ROWS and rows_collide(problem, view, tile):
         return ""
     deep = size == 8 and view.k > NEON_DEEP
-    if tile.NR < view.n <= NEON_WIDTH * tile.vector_bytes // size and m > FEW and not deep:
+    if tile.NR < view.n <= NEON_WIDTH * tile.vector_bytes // size and m > SKINNY and not deep:
         return "a tile is as wide as P, and M is read once where it lies"
-    near = NEON_ONE if m == 1 else NEON_FEW if m <= FEW else NEON_SOME if m <= PANELS * tile.MR else STEPS // m
+    near = NEON_ONE if m == 1 else NEON_FEW if m <= SKINNY else NEON_SOME if m <= PANELS * tile.MR else STEPS // m
     return "little enough for N to be read where it lies" if bytes_n <= near else ""
 
 
@@ -112,10 +106,10 @@ def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """On NEON: a handful of rows by `few_rows`, more by `packed`; both repeat M's elements once for many columns."""
     if not tile.neon or problem.semiring.multiplies or problem.dtype.itemsize < 4 or is_short(problem):
         return False
-    if view.m <= FEW:
+    if view.m <= SKINNY:
         return view.m > 2 and view.n * problem.dtype.itemsize >= COLUMNS * tile.vector_bytes
     columns, depth = PACKED_QUIET if problem.signals else PACKED
-    return takes_a_port(problem, tile) and view.n >= columns and view.k >= depth
+    return broadcast_costs(problem, tile) and view.n >= columns and view.k >= depth
 
 
 def KC(problem: Problem) -> int:
@@ -127,7 +121,7 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     """Stretches of a long k where P is small. Else rows or columns of P, whichever are more; where P is the cost rows,
     as long as there are enough: columns would be written in pieces, and what lies between them is another worker's (two
     threads took up to 2.5 times as long)."""
-    if x.k >= TALL_K and x.m <= FEW and x.n * a.bytes <= THIN_N:
+    if x.k >= TALL_K and x.m <= SKINNY and x.n * a.bytes <= THIN_ROW:
         count, each = short_stretches(x, (x.m + x.n) * a.bytes)
         if count > 1:
             sums = x.members * count * x.m * x.n * a.bytes

@@ -36,7 +36,7 @@ class Look:
         counts = [count if of.itemsize == size else 0 for count, of in sizes]  # what a narrower dtype holds is a weight
         natural = 2 ** (8 * size)
         self.fields = (ctypes.c_uint64 * len(RECORD))(
-            *counts, edges.lightest % natural, edges.heaviest - edges.lightest
+            *counts, edges.min_weight % natural, edges.max_weight - edges.min_weight
         )
         self.record = ctypes.addressof(self.fields)
         self.function = _compiled(size)["within"]

@@ -1,4 +1,4 @@
-"""The epilogue in NumPy: what becomes of a product of host arrays before it is stored, in the dtype of its sums."""
+"""The epilogue in NumPy, computed in the dtype of the sums."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ import numpy as np
 from tilewise.algebra.dtypes import Array
 from tilewise.core.epilogue import Epilogue
 
-FURTHEST = 6.0  # from here on erf is ±1 in every float
+FURTHEST = 6.0  # erf is ±1 in every float beyond
 PIECES, DEGREE = 24, 13
-FEW = 256  # values that math.erf has one by one before a table is looked up
-BLOCK_ELEMENTS = 2**18  # at a time: temporaries stay small
+FEW = 256  # up to so many values math.erf is called for each; more use the table
+BLOCK_ELEMENTS = 2**18  # per pass: bounds the size of temporaries
 
 
-def finish(epilogue: Epilogue, sums: Array, bias: Array | None, P: Array, accumulate: bool) -> None:
-    """P = activation(alpha · sums + what P holds + bias); `accumulate` says whether what it holds counts."""
+def apply_epilogue(epilogue: Epilogue, sums: Array, bias: Array | None, P: Array, accumulate: bool) -> None:
+    """P = activation(alpha · sums + bias), or with `accumulate` activation(alpha · sums + P + bias)."""
     rows = max(1, BLOCK_ELEMENTS // max(1, sums.shape[-1]))
     with np.errstate(all="ignore"):
         for member in np.ndindex(sums.shape[:-2]):
             for top in range(0, sums.shape[-2], rows):
                 part, target = sums[member][top : top + rows], P[member][top : top + rows]
-                target[...] = _of_a_block(epilogue, part, bias, target if accumulate else None)
+                target[...] = _of_block(epilogue, part, bias, target if accumulate else None)
 
 
-def finished(epilogue: Epilogue, sums: Array, bias: Array | None, dtype: Any) -> Array:
-    """The same of fresh sums, which may be written to, as an array of `dtype`."""
+def with_epilogue(epilogue: Epilogue, sums: Array, bias: Array | None, dtype: Any) -> Array:
+    """activation(alpha · sums + bias) as an array of `dtype`; `sums` may be overwritten."""
     if sums.size > BLOCK_ELEMENTS:
         P = np.empty(sums.shape, dtype)
-        finish(epilogue, sums, bias, P, False)
+        apply_epilogue(epilogue, sums, bias, P, False)
         return P
     with np.errstate(all="ignore"):
-        return _of_a_block(epilogue, sums, bias, None).astype(dtype, copy=False)
+        return _of_block(epilogue, sums, bias, None).astype(dtype, copy=False)
 
 
-def _of_a_block(epilogue: Epilogue, sums: Array, bias: Array | None, onto: Array | None) -> Array:
-    """`sums` is written over."""
+def _of_block(epilogue: Epilogue, sums: Array, bias: Array | None, old: Array | None) -> Array:
+    """`sums` is overwritten."""
     kind = sums.dtype
     if epilogue.alpha != 1.0:
         np.multiply(sums, kind.type(epilogue.alpha), out=sums)
-    if onto is not None:
-        np.add(sums, onto.astype(kind), out=sums)
+    if old is not None:
+        np.add(sums, old.astype(kind), out=sums)
     if bias is not None:
         np.add(sums, bias.astype(kind, copy=False), out=sums)
     return sums if epilogue.activation is None else _activated(sums, epilogue.activation)
@@ -64,7 +64,7 @@ def _activated(x: Array, activation: str | None) -> Array:
 
 
 def _erf(x: Array) -> Array:
-    """erf: of few values by `math.erf`, of many by polynomials on short pieces that pass through it, within 4e-15."""
+    """erf: of few values by `math.erf`, of many by piecewise polynomial interpolation, within 4e-15."""
     if x.size <= FEW:
         one_by_one: Array = np.array([math.erf(v) for v in x.ravel().tolist()]).reshape(x.shape).astype(x.dtype)
         return one_by_one
