@@ -160,7 +160,9 @@ def test_half_precision_is_widened_and_rounded_as_numpy_does(target: str, dtype:
 def test_exchanging_the_operands_of_a_tree() -> None:
     tree = trace(lambda x, y: x - 2 * y, "f")
     x, y = np.array([5.0]), np.array([3.0])
-    assert numpy_function(operands_swapped(tree), DTYPES["float64"])(x, y) == numpy_function(tree, DTYPES["float64"])(y, x)
+    assert numpy_function(operands_swapped(tree), DTYPES["float64"])(x, y) == numpy_function(tree, DTYPES["float64"])(
+        y, x
+    )
     assert not commutes(tree)
     assert commutes(trace(lambda x, y: y + x, "f"))
 
