@@ -6,7 +6,7 @@ import random
 import struct
 
 from seeds import next_seed
-from tilewise.emulator.machine.formatting import formatted, quick, quickly
+from tilewise.emulator.machine.formatting import format_quickly, formatted, python_format
 
 FLOATS = (0.0, -0.0, 1e300, float("inf"), float("nan"), 0.1, -2.5)
 WHOLES = (0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
@@ -30,8 +30,8 @@ def test_the_quick_way_prints_what_the_careful_one_prints():
     taken = 0
     for _ in range(3000):
         text, tag, bits = drawn(r)
-        how = quick(text)
-        made = None if how is None else quickly(how, struct.pack("<QQ", tag, bits))
+        how = python_format(text)
+        made = None if how is None else format_quickly(how, struct.pack("<QQ", tag, bits))
         if made is not None:
             taken += 1
             careful = formatted(text, [(tag, bits)], lambda a: b"", lambda m: None)

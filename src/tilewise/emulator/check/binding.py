@@ -168,7 +168,7 @@ def _bind_factors(program: Program, bound: Bound, given: Mapping[str, Any]) -> N
             if factor == 0.0:
                 output = bound.of("P")
                 assert output is not None
-                output.known = None
+                output.initialised = None
                 output.data[:] = 0
             bound.arguments[variable.name] = dtype_of(variable.type).type(factor)
             bound.lines.append(f"{variable.name}: {factor:g}")
@@ -204,7 +204,7 @@ def add_memory(
     if len(data):
         buffer.data = data
     if not filled:
-        buffer.known = np.zeros(len(buffer.data), np.bool_)
+        buffer.initialised = np.zeros(len(buffer.data), np.bool_)
     if checks and (role == "P" or program.stores_to(variable)):
         buffer.shadow = Shadow(buffer, False)
     if role == "P" or (checks and buffer.shadow is not None):

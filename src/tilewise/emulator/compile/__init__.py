@@ -1,1 +1,1 @@
-"""A kernel's syntax tree to closures over all lanes at once: a `Program` for the machine."""
+"""Compile a kernel's syntax tree to closures that run all lanes at once: a `Program` for `machine/`."""

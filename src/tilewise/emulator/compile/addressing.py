@@ -1,4 +1,4 @@
-"""From syntax to places: names, subscripts, members and dereferences; and their loads, stores and addresses."""
+"""Lvalues of expressions: names, subscripts, members, dereferences; their loads, stores and addresses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import numpy as np
 from tilewise.emulator.compile import lvalue
 from tilewise.emulator.compile.dataflow import DataFlow
 from tilewise.emulator.compile.lvalue import Lvalue, Subscript
-from tilewise.emulator.compile.operand import LOST, Fn, Operand
+from tilewise.emulator.compile.operand import MIXED, Fn, Operand
 from tilewise.emulator.compile.resolver import TypeResolver
 from tilewise.emulator.machine import load_store
 from tilewise.emulator.machine.access import Site
+from tilewise.emulator.machine.arithmetic import poison
 from tilewise.emulator.machine.context import Context
+from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.leaves import dtype_of, dtypes_of, leaf_count, leaf_offset
 from tilewise.emulator.machine.memory import UNSET
+from tilewise.emulator.machine.memory import Pointer as At
 from tilewise.emulator.machine.program import Variable
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type
@@ -29,14 +32,16 @@ class PlaceCompiler(TypeResolver):
         self.flow = flow
         self.scopes: list[dict[str, Variable]] = [{}]
         self.slots = 0
-        self.sites = 0
+        self.memos = 0
         self.site_list: list[Site] = []
         self.path: tuple[Any, ...] = ()
         self.in_index = 0
         self.shared: list[tuple[str, Type, tuple[int, ...], bool]] = []  # name, type, dims, extern
-        self.symbols: list[Any] = []  # names, or fixed values
+        self.symbols: list[Any] = []  # leading dimensions: names, or constants
         self.assigned: dict[Any, int] = {}
-        self.outside: tree.Node | None = None  # the program's call, while a function of a known header is compiled
+        self.call_site: tree.Node | None = (
+            None  # in a header's function: the program's call of it, at which findings are reported
+        )
 
     # -- numbering
 
@@ -45,11 +50,11 @@ class PlaceCompiler(TypeResolver):
         return self.slots - 1
 
     def new_memo(self) -> int:
-        self.sites += 1
-        return self.sites - 1
+        self.memos += 1
+        return self.memos - 1
 
     def new_site(self, node: tree.Node) -> Site:
-        node = self.outside or node
+        node = self.call_site or node
         site = Site(self.new_memo(), node.span, self.text(node))
         self.site_list.append(site)
         return site
@@ -65,7 +70,7 @@ class PlaceCompiler(TypeResolver):
         return self.symbols.index(name)
 
     def own_field(self, name: str) -> bool:
-        """Whether it is a member of the object whose method is compiled."""
+        """Whether the class whose method is being compiled has this field."""
         this = self.find("this")
         return this is not None and isinstance(this.type, Record) and this.type.field(name) is not None
 
@@ -82,7 +87,7 @@ class PlaceCompiler(TypeResolver):
     # -- places
 
     def place(self, node: Any) -> Lvalue | None:
-        """The place an expression names; None where it is a mere value."""
+        """The lvalue of an expression; None if it is an rvalue."""
         if isinstance(node, tree.Name):
             if node.owner is not None:
                 return None
@@ -197,8 +202,8 @@ class PlaceCompiler(TypeResolver):
             e = Operand(type_, lambda c: get(c, locate(c)), pure=not variable.blank)
             if not place.subscripts:
                 self.known_members(place, variable, e)
-            if variable.key in self.flow.fed:
-                e.fed = True
+            if variable.key in self.flow.from_global:
+                e.from_global = True
             return e
         shared = place.kind == "shared"
         return Operand(type_, lambda c: get(c, locate(c)), pure=False, shared=shared, loads=not shared)
@@ -208,10 +213,10 @@ class PlaceCompiler(TypeResolver):
         for leaf in range(leaf_count(place.type)):
             symbol = variable.members.get(str(place.offset + leaf))
             symbol = self.flow.members.get((variable.key, place.offset + leaf), symbol)
-            if symbol is not None and symbol != LOST:
+            if symbol is not None and symbol != MIXED:
                 found[leaf] = symbol
         if isinstance(place.type, Scalar):
-            e.bare = found.get(0)
+            e.dimension = found.get(0)
         else:
             e.members = found
 
@@ -227,19 +232,21 @@ class PlaceCompiler(TypeResolver):
             value = c.f[slot]
             return value if value is not UNSET else unset(c, slot, type_, name, span)
 
-        e = Operand(type_, fn, pure=not variable.blank, bare=variable.bare, fed=key in self.flow.fed)
-        symbol = self.flow.carry.get(key)
+        e = Operand(
+            type_, fn, pure=not variable.blank, dimension=variable.dimension, from_global=key in self.flow.from_global
+        )
+        symbol = self.flow.row_symbols.get(key)
         if symbol is not None and variable.row_slot >= 0:
             row_slot = variable.row_slot
-            e.symbol, e.soft = symbol, key in self.flow.soft
+            e.symbol, e.guessed = symbol, key in self.flow.guessed
             e.row = lambda c: c.f[row_slot] if c.f[row_slot] is not UNSET else np.int32(0)
-            if symbol == LOST:
+            if symbol == MIXED:
                 e.row = None
         return e
 
     def note_usage(self, pointer: Operand, index: Operand) -> None:
-        """Which leading dimension walks which pointer: evidence of what a size means."""
-        symbol = index.symbol if index.symbol is not None else index.bare
+        """Record which leading dimension steps through which pointer, for `check.roles`."""
+        symbol = index.symbol if index.symbol is not None else index.dimension
         if symbol is not None and symbol >= 0:
             for key in self.pointer_roots.get(id(pointer), ()):
                 self.usage.append((key, symbol))
@@ -261,7 +268,7 @@ class PlaceCompiler(TypeResolver):
     # -- stores
 
     def note_store(self, place: Lvalue) -> None:
-        """Remember which pointers are stored through."""
+        """Record the pointers that are stored through."""
         if place.kind == "pointer" and place.pointer is not None:
             key = self.pointer_roots.get(id(place.pointer))
             if key is not None:
@@ -272,8 +279,8 @@ class PlaceCompiler(TypeResolver):
 
     pointer_roots: dict[int, frozenset[Any]]
 
-    def store_at(self, place: Lvalue, fed: bool = False) -> Any:
-        """A function (c, located, value) that stores; the value already has the place's type."""
+    def store_at(self, place: Lvalue, from_global: bool = False) -> Any:
+        """A function (c, located, value) that stores a value of the place's type."""
         type_, site = place.type, place.site
         if place.kind == "cells":
             return lambda c, located, value: lvalue.cells_store(c, located, type_, value)
@@ -282,7 +289,9 @@ class PlaceCompiler(TypeResolver):
             def to_shared(c: Context, located: Any, value: Any) -> None:
                 buffer, local, flat, ok = located
                 own = lvalue.local_index(local) if c.recorder is not None else None
-                load_store.write_at(c, site, buffer, own, flat, ok, lvalue.unpack(type_, value), fed=fed)
+                load_store.write_at(
+                    c, site, buffer, own, flat, ok, lvalue.unpack(type_, value), from_global=from_global
+                )
 
             return to_shared
         self.note_store(place)
@@ -307,8 +316,8 @@ class PlaceCompiler(TypeResolver):
     def address(self, place: Lvalue, type_: Pointer) -> Operand:
         if place.kind == "register":
             assert place.variable is not None
-            self.flow.add(self.flow.boxed, place.variable.key)
-            return Operand(type_, lambda c: None)  # compiled again with the variable in a cell
+            self.flow.add(self.flow.address_taken, place.variable.key)
+            return Operand(type_, lambda c: None)  # the next pass compiles the variable as a cell
         locate, kind = self.locator_of_address(place), place.kind
         e = Operand(type_, lambda c: lvalue.pointer_to(locate(c), kind))
         if place.pointer is not None and id(place.pointer) in self.pointer_roots:
@@ -319,11 +328,11 @@ class PlaceCompiler(TypeResolver):
             self.kept.append(e)
         return e
 
-    kept: list[Any]  # expressions whose id is used as a key
-    narrowed: dict[int, int]  # pointers to smaller values than the memory's: the size of those
+    kept: list[Any]  # operands whose id is a key of pointer_roots or narrowed
+    narrowed: dict[int, int]  # id of a pointer operand cast to a smaller element type -> bytes of the original element
 
     def locator_of_address(self, place: Lvalue) -> Fn:
-        """Like `locator`; an address one past the end is no fault."""
+        """As `locator`; an address one past the end is allowed."""
         if place.kind == "pointer" and isinstance(place.type, Array):
             place = place.inner(place.type)
         if place.kind == "shared":
@@ -333,11 +342,7 @@ class PlaceCompiler(TypeResolver):
 
 
 def unset(c: Context, slot: int, type_: Type, name: str, span: Any) -> Any:
-    """A register that nobody gave a value: report it and go on with poison."""
-    from tilewise.emulator.machine.arithmetic import poison
-    from tilewise.emulator.machine.findings import Kind
-    from tilewise.emulator.machine.memory import Pointer as At
-
+    """Report the read of an uninitialised register; its value is poison."""
     if not isinstance(type_, Scalar):
         return At(None, np.int64(0))
     if c.checks:

@@ -10,16 +10,17 @@ import numpy as np
 from tilewise.emulator.compile import lvalue
 from tilewise.emulator.compile.addressing import PlaceCompiler
 from tilewise.emulator.compile.lvalue import Lvalue
-from tilewise.emulator.compile.operand import LOST, Operand
+from tilewise.emulator.compile.operand import MIXED, Operand
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.leaves import dtypes_of, leaf_count, leaves
+from tilewise.emulator.machine.memory import Pointer as At
 from tilewise.emulator.machine.program import Variable
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar, Type
 
 
 def _is_element(node: Any) -> bool:
-    """`tile[y][x + 1]`: an element alone, whose subscripts read no other."""
+    """Whether it is one element, `tile[y][x + 1]`, whose subscripts read no memory."""
     while isinstance(node, tree.Index):
         if not _is_plain(node.index):
             return False
@@ -78,7 +79,7 @@ class AssignCompiler(PlaceCompiler):
         self.note_fed(place, value)
         self.note_members(place, value)
         locate = self.locator(place)
-        put = self.store_at(place, value.fed)
+        put = self.store_at(place, value.from_global)
         fn = value.fn
         shared = place.kind == "shared"
         copies = shared and value.shared and isinstance(place.type, Scalar) and _is_element(node.value)
@@ -87,9 +88,9 @@ class AssignCompiler(PlaceCompiler):
             if shared:
                 c.copied = copies
                 c.loaded = None
-                if c.used:
+                if c.shared_read:
                     c.phase += 1
-                    c.used = False
+                    c.shared_read = False
                 if c.recorder is not None:
                     c.recorder.loads.clear()
             out = fn(c)
@@ -100,27 +101,27 @@ class AssignCompiler(PlaceCompiler):
         return Operand(place.type, run, pure=False, shared=value.shared)
 
     def note_members(self, place: Lvalue, value: Operand) -> None:
-        """A struct's members that are leading dimensions stay so when they are copied."""
+        """Copies of a struct's members that are leading dimensions are leading dimensions."""
         variable = place.variable
         if place.kind != "cells" or place.subscripts or variable is None:
             return
-        given = {0: value.bare} if isinstance(place.type, Scalar) else dict(value.members)
+        given = {0: value.dimension} if isinstance(place.type, Scalar) else dict(value.members)
         for leaf in range(leaf_count(place.type)):
             self.flow.note_member((variable.key, place.offset + leaf), given.get(leaf))
 
     def note_fed(self, place: Lvalue, value: Operand) -> None:
-        if (value.loads or value.fed) and place.variable is not None and place.kind in ("register", "cells"):
-            self.flow.add(self.flow.fed, place.variable.key)
+        if (value.loads or value.from_global) and place.variable is not None and place.kind in ("register", "cells"):
+            self.flow.add(self.flow.from_global, place.variable.key)
 
     def note_sum(self, place: Lvalue, value: Operand, node: tree.Assign) -> None:
-        """`sum = sum + tile * tile` and `sum = fmaf(…, sum)` are sums as much as `sum += …` is."""
+        """`sum = sum + tile * tile` and `sum = fmaf(…, sum)` count as sums, like `sum += …`."""
         if value.shared and place.variable is not None and place.variable.name in self.text(node.value):
             self.flow.add(self.flow.sums, place.variable.key)
 
     def compound_assign(
         self, place: Lvalue, op: str, value: Operand, node: tree.Node, vn: tree.Node, prefix: bool
     ) -> Operand:
-        """target op= value; gives the new value, or the old one for a postfix step."""
+        """target op= value; the result is the new value, or the old one for a postfix step."""
         if place.kind == "register":
             assert place.variable is not None
             if value.shared:
@@ -128,7 +129,7 @@ class AssignCompiler(PlaceCompiler):
             old = self.load(place)
             made = self.operate(op, old, value, node, node, vn)
             if isinstance(old.type, Scalar) and not old.type.floating and op in ("+", "-"):
-                self.bare_step(old, value, made, op)
+                self.dimension_step(old, value, made, op)
             new = self.converted(made, place.type, node)
             stored = self.register_assign(place.variable, new, node)
             if prefix:
@@ -140,7 +141,7 @@ class AssignCompiler(PlaceCompiler):
                 store(c)
                 return kept
 
-            return Operand(place.type, postfix, pure=False, symbol=None)
+            return Operand(place.type, postfix, pure=False)
         locate, get = self.locator(place), self.load_at(place)
         cell: list[Any] = [None]
         holder = Operand(place.type, lambda c: cell[0], pure=False, shared=place.kind == "shared")
@@ -153,9 +154,9 @@ class AssignCompiler(PlaceCompiler):
         shared = place.kind == "shared"
 
         def run(c: Context) -> Any:
-            if shared and c.used:
+            if shared and c.shared_read:
                 c.phase += 1
-                c.used = False
+                c.shared_read = False
             located = locate(c)
             cell[0] = old = get(c, located)
             out = fn(c)
@@ -164,12 +165,12 @@ class AssignCompiler(PlaceCompiler):
 
         return Operand(place.type, run, pure=False, shared=value.shared or shared)
 
-    def bare_step(self, old: Operand, value: Operand, made: Operand, op: str) -> None:
-        """`i += ld` steps one row, or `ld` columns: counted as a row, and remembered as a guess."""
-        if value.bare is None or (old.symbol is not None and old.symbol != value.bare):
+    def dimension_step(self, old: Operand, value: Operand, made: Operand, op: str) -> None:
+        """`i += ld` may be one row or `ld` columns: counted as one row, and marked as guessed."""
+        if value.dimension is None or (old.symbol is not None and old.symbol != value.dimension):
             return
         row, sign = old.row, np.int32(1 if op == "+" else -1)
-        made.symbol, made.soft = value.bare, True
+        made.symbol, made.guessed = value.dimension, True
         made.row = (lambda c: row(c) + sign) if row is not None else (lambda c: sign)
 
     def step(self, node: tree.Step) -> Operand:
@@ -182,11 +183,11 @@ class AssignCompiler(PlaceCompiler):
     # -- registers
 
     def register_assign(self, variable: Variable, value: Operand, node: tree.Node, declare: bool = False) -> Operand:
-        """Store to a register; with `declare`, for the first time: the current mask becomes its own."""
+        """Store to a register; with `declare`, its first store, whose mask is kept as the mask of the declaration."""
         key, slot, flow = variable.key, variable.slot, self.flow
         self.assigned[key] = self.assigned.get(key, 0) + 1
-        if (value.loads or value.fed) and isinstance(variable.type, Scalar):
-            flow.add(flow.fed, key)
+        if (value.loads or value.from_global) and isinstance(variable.type, Scalar):
+            flow.add(flow.from_global, key)
         if isinstance(variable.type, Pointer):
             roots = self.pointer_roots.get(id(value))
             known = flow.sources.setdefault(key, set())
@@ -196,11 +197,11 @@ class AssignCompiler(PlaceCompiler):
                 flow.changed = True
         single = flow.assigned.get(key, 0) <= 1
         if value.symbol is not None:
-            flow.note_carry(key, value.symbol if value.row is not None else LOST, value.soft)
-        elif value.bare is not None and single:
-            variable.bare = value.bare
+            flow.note_row_symbol(key, value.symbol if value.row is not None else MIXED, value.guessed)
+        elif value.dimension is not None and single:
+            variable.dimension = value.dimension
         fn = value.fn
-        row_slot = variable.row_slot if key in flow.carry and isinstance(variable.type, Scalar) else -1
+        row_slot = variable.row_slot if key in flow.row_symbols and isinstance(variable.type, Scalar) else -1
         row = value.row
         name, line = variable.name, node.span.line
         summed = key in flow.sums and not declare
@@ -224,9 +225,7 @@ class AssignCompiler(PlaceCompiler):
         return Operand(variable.type, run, pure=False, shared=value.shared)
 
     def zero(self, type_: Type) -> Any:
-        """The value of {} for a type: zeros all through."""
-        from tilewise.emulator.machine.memory import Pointer as At
-
+        """The value of {} for a type: all leaves zero."""
         out = [At(None, np.int64(0)) if d is None else np.dtype(d).type(0) for d in dtypes_of(type_)]
         return lvalue.pack(type_, out)
 
@@ -241,8 +240,10 @@ class AssignCompiler(PlaceCompiler):
                 raise self.refuse(f"{len(node.items)} values are too many for {type_}", node)
             return out
         if isinstance(node, tree.Braces):
-            if len(node.items) != 1:
-                return self.flatten(type_, None) if not node.items else self._too_many(node)
+            if len(node.items) > 1:
+                raise self.refuse("too many values", node)
+            if not node.items:
+                return self.flatten(type_, None)
             node = node.items[0]
         if isinstance(type_, Array):
             raise self.refuse("an array needs braces", node)
@@ -253,7 +254,7 @@ class AssignCompiler(PlaceCompiler):
         return [value]
 
     def _fill(self, type_: Array | Record, items: list[Any], at: int) -> tuple[list[Operand], int]:
-        """Give the parts of an aggregate the next items; inner braces may be left out, as in `a[2][2] = {1, 2}`."""
+        """Initialise the parts of an aggregate from the next items; inner braces may be omitted: `a[2][2] = {1, 2}`."""
         parts = [type_.of] * type_.length if isinstance(type_, Array) else [f.type for f in type_.members]
         out: list[Operand] = []
         for part in parts:
@@ -272,11 +273,8 @@ class AssignCompiler(PlaceCompiler):
         return out, at
 
     def _plain(self, item: Any, part: Type) -> bool:
-        """Whether the item is for the part's first leaf, not for the part as a whole."""
+        """Whether the item initialises the part's first leaf, not the whole part."""
         return isinstance(part, Array) or not isinstance(self.expr(item).type, Record)
-
-    def _too_many(self, node: tree.Node) -> list[Operand]:
-        raise self.refuse("too many values", node)
 
 
 def _constant(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Calls: CUDA's own functions, barriers, atomics, printf, values in brackets."""
+"""Calls: built-in functions, barriers, atomics, printf, constructors."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ BUILT_IN = {
     "__builtin_nanf": np.float32("nan"),
 }
 
-TEXT = "text"  # an argument of printf that is a string, by its number
+TEXT = "text"  # the type of a string argument of printf; its value is an index
 
 
 def tagged(type_: Any, value: Any) -> tuple[int, int]:
-    """A value as printf's formatter takes it: a tag for its promoted type, and its bits."""
+    """A value for `formatting.formatted`: the tag of its promoted type, and its bits."""
     if type_ is TEXT:
         return 5, value
     if type_.floating:
@@ -64,7 +64,7 @@ class CallCompiler(ClosureCompiler):
         known = self.builtin(node, name)
         if known is not None:
             return known
-        if name.startswith(("tex", "surf")):  # what an array behind one was given is known to compiled code alone
+        if name.startswith(("tex", "surf")):  # supported in compiled kernels only
             raise self.refuse("textures are not supported" if name[0] == "t" else "surfaces are not supported", node)
         library = [f for f in functions if f.tokens is not None and "__device__" in f.specifiers]
         if library:
@@ -74,7 +74,7 @@ class CallCompiler(ClosureCompiler):
         raise self.refuse(f"the function {name} is not known{because}", node)
 
     def call_value(self, node: tree.Call) -> Operand:
-        """A lambda, or an object with operator()."""
+        """A call of a lambda or of an object with operator()."""
         value = self.expr(node.function)
         if isinstance(value.type, Closure):
             return self.after(value.fn, self.closure_call(node, value.type))
@@ -91,7 +91,9 @@ class CallCompiler(ClosureCompiler):
 
     def builtin(self, node: tree.Call, name: str) -> Operand | None:
         """CUDA's own functions."""
-        if name == "__wait" and self.outside is not None:  # in the known headers: for the block or for the warp
+        if (
+            name == "__wait" and self.call_site is not None
+        ):  # in shipped headers: __wait(1) for the block, else for the warp
             name = "__syncthreads" if self.constant(node.arguments[0]) == 1 else "__syncwarp"
             return self.fence(replace(node, arguments=[]), name)
         if name in ("__syncthreads", "__syncwarp", "__threadfence", "__threadfence_block", "__trap"):
@@ -153,7 +155,7 @@ class CallCompiler(ClosureCompiler):
     # -- synchronisation, atomics, printing
 
     def fence(self, node: tree.Call, name: str) -> Operand:
-        span = (self.outside or node).span
+        span = (self.call_site or node).span
         if name == "__syncthreads":
             if node.arguments:
                 raise self.refuse("__syncthreads takes no argument", node)

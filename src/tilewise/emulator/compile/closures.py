@@ -1,4 +1,4 @@
-"""Lambdas: what they capture by value is copied where they stand, the rest are the variables around them."""
+"""Lambdas: captures by value are copied at the lambda expression, the others are the enclosing variables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.program import Variable
 from tilewise.emulator.parse import tree
 
-NO_COPY = ("shared", "constant", "closure")  # storage whose value is the same wherever it is looked up
+NO_COPY = ("shared", "constant", "closure")  # storage that need not be copied
 
 
 class ClosureCompiler(InlineCompiler):
@@ -36,7 +36,7 @@ class ClosureCompiler(InlineCompiler):
         return Operand(Closure(node, scopes, self.env), run, pure=not starts)
 
     def copied(self, node: tree.Lambda) -> list[tuple[str, Any]]:
-        """The names that a lambda captures by value, and what each is copied from."""
+        """The names that a lambda captures by value, and their initialisers."""
         out = [(n, init or tree.Name(n, extent=node.span)) for n, reference, init in node.captures if not reference]
         if node.default == "=":
             known = {n for n, _, _ in node.captures} | {p.name for p in node.parameters}

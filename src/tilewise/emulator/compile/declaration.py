@@ -1,4 +1,4 @@
-"""Variables of a kernel: in registers of every lane, in cells, in shared memory, or other names for what there is."""
+"""Variables of a kernel: registers, cells (local arrays and structs), shared memory, references."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewise.emulator.machine.program import Variable
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type, dimensions, innermost
 
-MOST_LEAVES = 1 << 16  # of a local array or struct: each is an array over all lanes
+MAX_LEAVES = 1 << 16  # of a local array or struct; each is an array over all lanes
 
 
 class DeclarationCompiler(CallCompiler):
@@ -31,7 +31,7 @@ class DeclarationCompiler(CallCompiler):
         return run if runs else nothing
 
     def counted(self, type_: Type, init: Any) -> Type:
-        """`float a[] = {1, 2}` has as many elements as it has values."""
+        """`float a[] = {1, 2}` gets its length from the initialiser."""
         if isinstance(type_, Array) and type_.length == 0 and isinstance(init, tree.Braces):
             return Array(type_.of, len(init.items))
         return type_
@@ -71,7 +71,7 @@ class DeclarationCompiler(CallCompiler):
             made = self.named_constant(item, type_, value)
             if made:
                 return None
-        if leaf_count(type_) > MOST_LEAVES:
+        if leaf_count(type_) > MAX_LEAVES:
             raise self.refuse(f"{item.name}: a local array of {leaf_count(type_)} elements is too large", item)
         variable = self.new_variable(item.name, type_, id(item))
         self.scopes[-1][item.name] = variable
@@ -86,9 +86,9 @@ class DeclarationCompiler(CallCompiler):
 
     def named_constant(self, item: tree.Variable, type_: Type, value: Operand | None) -> bool:
         key = (*self.path, id(item))
-        if value is None or value.const is None or not isinstance(type_, Scalar) or key in self.flow.boxed:
+        if value is None or value.const is None or not isinstance(type_, Scalar) or key in self.flow.address_taken:
             return False
-        variable = Variable(item.name, type_, key, -1, "constant", const=value.const, bare=value.bare)
+        variable = Variable(item.name, type_, key, -1, "constant", const=value.const, dimension=value.dimension)
         self.scopes[-1][item.name] = variable
         return True
 
@@ -104,7 +104,7 @@ class DeclarationCompiler(CallCompiler):
         return self.value_for(item.init, type_)
 
     def blank(self, variable: Variable) -> Any:
-        """A variable without a first value."""
+        """Code that declares a variable without an initialiser."""
         variable.blank = True
         slot, row_slot = variable.slot, variable.row_slot
         if variable.storage == "cells":
@@ -155,14 +155,14 @@ class DeclarationCompiler(CallCompiler):
             dims.append(count)
         self.shared.append((item.name, type_, tuple(dims), external))
         key, number = (*self.path, id(item)), len(self.shared) - 1
-        walked = (0,) if external else ()  # its length is the launch's: behave like a pointer to its start
+        walked = (0,) if external else ()  # its length is set by the launch: treated like a pointer
         variable = Variable(item.name, type_, key, -1, "shared", buffer=number, dims=walked)
         self.scopes[-1][item.name] = variable
 
     def new_variable(self, name: str, type_: Type, identity: int) -> Variable:
         key = (*self.path, identity)
         aggregate = isinstance(type_, (Array, Record))
-        storage = "cells" if aggregate or key in self.flow.boxed else "register"
+        storage = "cells" if aggregate or key in self.flow.address_taken else "register"
         row_slot = self.new_slot() if storage == "register" and isinstance(type_, Scalar) else -1
         return Variable(name, type_, key, self.new_slot(), storage, row_slot, dims=tuple(dimensions(type_)))
 

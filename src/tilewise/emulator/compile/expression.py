@@ -1,4 +1,4 @@
-"""Expressions to functions of the context. Types are known here, so every conversion is decided before running."""
+"""Expressions. Types are known, so that conversions are chosen at compile time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ExprCompiler(OperatorCompiler):
             return self.null_pointer()
         e = self.constant_value(dtype_of(node.type).type(node.value), node.type)
         if node.origin and node.origin in self.dimension_names:
-            e.bare = self.symbol(node.origin)
+            e.dimension = self.symbol(node.origin)
         return e
 
     def construction(self, node: tree.Construct) -> Operand:
@@ -62,7 +62,7 @@ class ExprCompiler(OperatorCompiler):
         return self.unary(tree.Unary("&", tree.Name("this")))
 
     call: Callable[[tree.Call], Operand]
-    supply: Callable[[str, tree.Node], Operand | None]  # a constant of a header that is not there
+    supply: Callable[[str, tree.Node], Operand | None]  # a constant of a missing header
 
     def type_of(self, node: Any | None) -> Type:
         assert node is not None
@@ -92,7 +92,7 @@ class ExprCompiler(OperatorCompiler):
             if variable.storage == "constant":
                 assert isinstance(variable.type, Scalar)
                 e = self.constant_value(variable.const, variable.type)
-                e.bare = variable.bare
+                e.dimension = variable.dimension
                 return e
             place = self.variable_place(variable, node)
             return self.load(place)
@@ -108,13 +108,13 @@ class ExprCompiler(OperatorCompiler):
         raise self.refuse(f"{name} is not declared", node)
 
     def known_value(self, node: tree.Name) -> Operand | None:
-        """A template's number, an enumerator, a static constant of a class."""
+        """A template argument, an enumerator or a static constant of a class."""
         try:
             value, type_ = constants.evaluate(self.table, node, self.env)
         except Unknown:
             return None
         if node.owner is None and node.name not in self.env.bindings and self.file_variable(node.name) is not None:
-            return None  # a variable of the file: it may be a leading dimension
+            return None  # of the file: `global_variable` checks whether it is a leading dimension
         return self.constant_value(dtype_of(type_).type(value), type_)
 
     def builtin_struct(self, name: str) -> Operand:
@@ -168,13 +168,13 @@ class ExprCompiler(OperatorCompiler):
             if e.const is not None:
                 with np.errstate(all="ignore"):
                     made = self.constant_value(convert(e.const), type_)
-                made.bare = e.bare if not type_.floating else None
+                made.dimension = e.dimension if not type_.floating else None
                 return made
             fn = e.fn
             run = memoised(convert, fn, self.new_memo()) if not have.floating else lambda c: convert(fn(c))
             out = Operand.of(type_, run, e)
             if not type_.floating and not have.floating and type_.size >= 4:
-                out.bare, out.symbol, out.row, out.soft = e.bare, e.symbol, e.row, e.soft
+                out.dimension, out.symbol, out.row, out.guessed = e.dimension, e.symbol, e.row, e.guessed
             return out
         if isinstance(type_, Pointer) and isinstance(have, Pointer):
             made = Operand.of(type_, e.fn, e)
@@ -192,8 +192,8 @@ class ExprCompiler(OperatorCompiler):
         raise self.refuse(f"{have} cannot become {type_}", node)
 
     def narrow(self, e: Operand, made: Operand, node: tree.Node) -> None:
-        """(char*)a of floats may be moved and cast back, as rows of pitched memory are found. The machine
-        has no parts of its cells, so that nothing is read through it."""
+        """Record a cast to a smaller element, as (char*)a for rows of pitched memory: it may be offset and cast back,
+        but not dereferenced, because a cell of the machine has no parts."""
         sizes = []
         for pointer in (e.type, made.type):
             assert isinstance(pointer, Pointer)
@@ -227,7 +227,7 @@ class ExprCompiler(OperatorCompiler):
     dimension_names: frozenset[str]
 
 
-EXPRESSIONS: dict[type, str] = {  # a kind of node, and the method that compiles it
+EXPRESSIONS: dict[type, str] = {  # node type -> method
     tree.Number: "number", tree.Name: "name", tree.Index: "element", tree.Member: "element", tree.Binary: "binary",
     tree.Unary: "unary", tree.Assign: "assign", tree.Step: "step", tree.Ternary: "ternary", tree.Cast: "cast",
     tree.Call: "call", tree.Construct: "construction", tree.SizeOf: "size", tree.This: "this", tree.Lambda: "closure",

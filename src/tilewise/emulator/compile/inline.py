@@ -1,4 +1,4 @@
-"""Functions of the device, methods, constructors, operators and lambdas: chosen, and compiled where they are called."""
+"""Calls of device functions, methods, constructors, operators and lambdas: resolved and compiled inline."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class InlineCompiler(ExprCompiler):
         return self.call_choice(choice, node, None)
 
     def choice(self, name: str, candidates: list[Any], written: Any, node: tree.Call) -> Choice:
-        """Which function a call means; one that is no template is meant by any arguments that convert."""
+        """Overload resolution; a single candidate that is no template is taken without ranking."""
         if len(candidates) == 1 and fits(candidates[0][0], len(node.arguments)):
             function, record, offset = candidates[0]
             if not with_auto(function).template:
@@ -46,7 +46,7 @@ class InlineCompiler(ExprCompiler):
             raise self.refuse(no_match(name, candidates, values), node) from None
 
     def given(self, nodes: list[Any]) -> list[Any]:
-        """Arguments as the choice of a function sees them."""
+        """Arguments for overload resolution."""
         out: list[Any] = []
         for node in nodes:
             if isinstance(node, tree.Braces):
@@ -75,22 +75,22 @@ class InlineCompiler(ExprCompiler):
     def inline(
         self, function: tree.Function, node: tree.Call, env: Environment, this: lvalue.Lvalue | None = None
     ) -> Operand:
-        """The function's body with its parameters in registers of their own, and the object it is called for."""
+        """The function's body with new variables for its parameters; `this`: the object of a method."""
         body = body_of(self.table, function, env)
         if not function.library:
             return self.inlined(function, body, node, env, [{}], this)
-        kept, self.outside = self.outside, self.outside or node
+        kept, self.call_site = self.call_site, self.call_site or node
         try:
             return self.inlined(function, body, node, env, [{}], this)
-        except KernelError as error:  # said of the call, not of a line in a header that ships with the emulator
+        except KernelError as error:  # reported at the call, not in a shipped header
             raise self.refuse(f"{function.short} is not supported on the machine ({error.message})", node) from None
         finally:
-            self.outside = kept
+            self.call_site = kept
 
     def inlined(
         self, function: Any, body: tree.Block, node: tree.Call, env: Environment, outer: Any, this: Any = None
     ) -> Operand:
-        """`function`: what has the parameters and the result, a function or a lambda."""
+        """Compile a body inline; `function` is a function or a lambda."""
         name = getattr(function, "name", "lambda")
         kept_path, kept_scopes, kept_index, kept_env = self.path, self.scopes, self.in_index, self.env
         starts: list[Any] = []
@@ -137,7 +137,7 @@ class InlineCompiler(ExprCompiler):
     def bind_parameters(
         self, function: Any, node: tree.Call, env: Environment, path: Any, scope: dict[str, Variable], starts: list[Any]
     ) -> list[Operand]:
-        """Parameters as variables of `scope`, by reference or with the arguments' values, which are returned."""
+        """Declare the parameters in `scope` and bind or initialise them; returns the arguments' operands."""
         values: list[Operand] = []
         outer_path, outer_env = self.path, self.env
         for i, parameter in enumerate(function.parameters):
@@ -145,7 +145,7 @@ class InlineCompiler(ExprCompiler):
             name, key = parameter.name, (*path, id(parameter))
             if given is None:
                 raise self.refuse(f"a value for {name} is missing in this call", node)
-            self.env = replace(env, local=None)  # the variables that are in scope here are the caller's
+            self.env = replace(env, local=None)  # the current scopes are the caller's
             type_ = None if tree.is_auto(parameter.type) else self.resolve(parameter.type)
             self.env = outer_env
             place = self.place(given) if isinstance(type_, Reference) else None
@@ -166,7 +166,7 @@ class InlineCompiler(ExprCompiler):
         return values
 
     def refer(self, name: str, place: lvalue.Lvalue, scope: dict[str, Variable], identity: int, path: Any) -> Any:
-        """Another name for a place, declared in `scope`; gives what binds it."""
+        """Declare a reference to a place in `scope`; returns the code that binds it."""
         address = self.address(place, Pointer(place.type))
         variable = Variable(name, place.type, (*path, identity), self.new_slot(), "reference")
         self.flow.sources.setdefault(variable.key, set()).update(self.pointer_roots.get(id(address), {"*"}))
@@ -174,7 +174,7 @@ class InlineCompiler(ExprCompiler):
         return self.bind_reference(variable, address)
 
     def dereferenced(self, made: Operand, node: tree.Node) -> Operand:
-        """The value of a call, loaded where the function returns a reference."""
+        """The value of a call; a returned reference is loaded."""
         return self.load(self.referred(made, node)) if isinstance(made.type, Reference) else made
 
     def referred(self, made: Operand, node: tree.Node) -> lvalue.Lvalue:
@@ -183,7 +183,7 @@ class InlineCompiler(ExprCompiler):
         return self.through(made, node)
 
     def called_place(self, node: Any) -> lvalue.Lvalue | None:
-        """The place that a call returns a reference to; None where it returns a value."""
+        """The place that a call returns a reference to; None if it returns a value."""
         if isinstance(node, tree.Call):
             if not self.returns_reference(node.function):
                 return None
@@ -223,7 +223,7 @@ class InlineCompiler(ExprCompiler):
         return self.call_choice(self.choice(f"{record}::{name}", found, written, node), node, place)
 
     def object_place(self, node: Any) -> tuple[lvalue.Lvalue, Any]:
-        """The place of an object, and what makes it where it is a mere value."""
+        """The place of an object; of an rvalue, a temporary, with the code that initialises it."""
         place = self.place(node)
         if place is not None:
             return place, None
@@ -239,7 +239,7 @@ class InlineCompiler(ExprCompiler):
         return value
 
     def constructed(self, struct: Record, arguments: list[Any], node: tree.Node) -> Operand:
-        """An object by a constructor of its class."""
+        """An object made by a constructor."""
         self.path, kept = (*self.path, "<new>"), self.path
         variable = self.new_variable("<object>", struct, id(node))
         self.path = kept
@@ -254,7 +254,7 @@ class InlineCompiler(ExprCompiler):
         return load
 
     def member_initialisers(self, function: tree.Function, this: Variable) -> list[Any]:
-        """Bases and members before the body of a constructor; where it calls another one, that has done it."""
+        """Initialise bases and members before a constructor's body; delegating constructors only delegate."""
         struct, object_type = self.env.record, this.type
         assert struct is not None
         assert isinstance(object_type, Record)
@@ -294,7 +294,7 @@ class InlineCompiler(ExprCompiler):
         return runs
 
     def operator_call(self, name: str, operands: list[Any], node: tree.Node) -> Operand | None:
-        """`a + b` where a class has an operator for it; None where neither operand is of a class."""
+        """`a + b` by an overloaded operator; None if there is none."""
         choice = operator_choice(self.table, self.env, name, self.given(operands))
         if choice is None:
             return None
@@ -313,15 +313,15 @@ class InlineCompiler(ExprCompiler):
         return run
 
     def initialise(self, variable: Variable, value: Operand, node: tree.Node) -> Any:
-        """Code that gives a fresh variable its first value."""
+        """Code that initialises a new variable."""
         if variable.storage == "register":
             return self.register_assign(variable, value, node, declare=True).fn
         slot, type_, name, fn = variable.slot, variable.type, variable.name, value.fn
         dtypes = dtypes_of(type_)
         for leaf, symbol in value.members.items():
             self.flow.note_member((variable.key, leaf), symbol)
-        if value.loads or value.fed:
-            self.flow.add(self.flow.fed, variable.key)
+        if value.loads or value.from_global:
+            self.flow.add(self.flow.from_global, variable.key)
         dims = variable.dims
 
         def run(c: Context) -> None:
@@ -333,12 +333,12 @@ class InlineCompiler(ExprCompiler):
         return run
 
     returns: list[Type | None]
-    returned_members: list[dict[int, int] | None]  # what all returns so far agree on
+    returned_members: list[dict[int, int] | None]  # leading dimensions that all returns so far agree on
     limits: Limits
 
     call_result: Callable[[tree.Call], Operand]
-    open_functions: set[int]  # that are being compiled, one in another
-    calls: dict[int, tree.Call]  # made for operators and constructors, by their node
+    open_functions: set[int]  # ids of the functions being compiled inline
+    calls: dict[int, tree.Call]  # synthesised for operators and constructors, by the node's id
 
     new_variable: Callable[[str, Type, int], Variable]
     known_local: Callable[[str], Any]

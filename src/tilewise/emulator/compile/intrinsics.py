@@ -1,4 +1,4 @@
-"""CUDA's functions on scalars, as NumPy functions. Each entry: parameter type rule, result, function."""
+"""CUDA's scalar functions as NumPy functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ F = Callable[..., Any]
 
 
 def fmax(a: Any, b: Any) -> Any:
-    """C's fmax with the card's order of zeros: +0 above -0. NaN gives way to a number."""
+    """fmax as on a GPU: +0 is above -0, and a number is preferred to NaN."""
     larger = np.fmax(a, b)
     return larger if np.all(larger) else np.where((a == 0) & (b == 0), a + b, larger)[()]
 
@@ -49,14 +49,14 @@ def _vector(function: Callable[..., float]) -> F:
 
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
-    """Rounded once for float32 (a float64 product is exact); twice for float64, where NumPy has no better."""
+    """Rounded once for float32 (a float64 product is exact); twice for float64, for which NumPy has no fma."""
     if a.dtype == np.float32:
         return (np.asarray(a, np.float64) * b + c).astype(np.float32)[()]
     return a * b + c
 
 
 def _round_away(x: Any) -> Any:
-    """The number next below a half is added: with 0.5 itself 0.49999997f would become 1, and 8388609.0f even."""
+    """Adds the predecessor of 0.5: 0.5 itself would round 0.49999997f to 1, and 8388609.0f to an even number."""
     return np.trunc(x + np.copysign(np.nextafter(x.dtype.type(0.5), x.dtype.type(0)), x))
 
 
@@ -104,7 +104,7 @@ REAL: dict[str, tuple[int, F]] = {
     "erf": (1, _vector(math.erf)),
 }  # fmt: skip
 
-# name -> (parameter types, result, function); others that the headers give a body run as that
+# name -> (parameter types, result, function); other functions have a body in the shipped headers
 FIXED: dict[str, tuple[tuple[Scalar, ...], Scalar, F]] = {
     "isnan": ((DOUBLE,), BOOL, np.isnan),
     "isinf": ((DOUBLE,), BOOL, np.isinf),

@@ -1,4 +1,4 @@
-"""A kernel of a parsed file to a `Program`: closures with their slots, shared arrays and leading dimensions."""
+"""Compile a kernel of a parsed file to a `Program`."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ TILE_NAMES = (
     "tileWidth", "blockSize", "TileWidth", "TileSize", "BlockSize",
 )  # fmt: skip
 DEFAULT_TILE = 16
-SUPPLIED = {  # types of headers that are not there
+SUPPLIED = {  # types of missing headers
     "Matrix": "struct { int width, height, pitch, stride; float *elements; }",
     **dict.fromkeys(
         ("DATA_TYPE", "DTYPE", "DataType", "real", "REAL", "scalar_t", "ElementType", "element_t"), "float"
     ),
 }
 MAX_PASSES = 12
-LEAF_BYTES = 256  # of an element with a first value, while it is compiled
+LEAF_BYTES = 256  # memory that the compiler needs per initialised element
 
 
 class Compiler(StmtCompiler):
@@ -89,7 +89,7 @@ class Compiler(StmtCompiler):
         return None
 
     def known_local(self, name: str) -> Any:
-        """What the symbol table asks of a function's own variables: a constant and its type."""
+        """`Environment.local`: the constant value and the type of a local variable."""
         variable = self.find(name)
         if variable is not None:
             known = variable.const.item() if variable.const is not None else None
@@ -152,8 +152,8 @@ class Compiler(StmtCompiler):
             if value.const is None:
                 value = self.known_initialiser(item.init, type_) or value
             if value.const is not None:
-                bare = self.symbol(item.name) if item.name in self.dimension_names else value.bare
-                return Variable(item.name, type_, key, -1, "constant", const=value.const, bare=bare)
+                dimension = self.symbol(item.name) if item.name in self.dimension_names else value.dimension
+                return Variable(item.name, type_, key, -1, "constant", const=value.const, dimension=dimension)
         if not device and not isinstance(item.type, tree.TypeConst):
             raise self.refuse(f"{item.name} {HOST_VARIABLE}", node)
         if any(isinstance(leaf, types.Pointer) for leaf in leaves(innermost(type_))):
@@ -165,7 +165,7 @@ class Compiler(StmtCompiler):
         return Variable(item.name, type_, key, slot, "reference")
 
     def known_initialiser(self, init: Any, type_: Scalar) -> Operand | None:
-        """A constant that constexpr functions compute."""
+        """The value of an initialiser that calls constexpr functions."""
         try:
             return self.constant_value(dtype_of(type_).type(constants.evaluate(self.table, init, self.env)[0]), type_)
         except (Unknown, OverflowError):
@@ -173,7 +173,7 @@ class Compiler(StmtCompiler):
 
     def _first_values(self, name: str, type_: Type, init: Any) -> list[Any] | str:
         count = leaf_count(type_)
-        if count * LEAF_BYTES > self.limits.memory:  # `run` has made them already, and never asks
+        if count * LEAF_BYTES > self.limits.memory:  # only `check` reads them: `run` has initialised the memory
             return (
                 f"{name} has {count:,} elements with first values: they would take {count * LEAF_BYTES:,} bytes here, "
                 f"and {self.limits.memory:,} are allowed; leave the values out, or store them in a kernel"
@@ -200,7 +200,7 @@ class Compiler(StmtCompiler):
             type_ = types.bare(type_)
             variable = self.new_variable(name, type_, id(parameter))
             if isinstance(type_, Scalar) and name in self.dimension_names:
-                variable.bare = self.symbol(name)
+                variable.dimension = self.symbol(name)
             if isinstance(type_, Record):
                 for f in type_.members:
                     if f"{name}.{f.name}" in self.dimension_names:
@@ -212,7 +212,7 @@ class Compiler(StmtCompiler):
         self.returned_members.append(None)
         body = self.block(body_tree)
         return Program(
-            function.name, function, parameters, body, self.slots, self.sites, self.site_list, self.shared,
+            function.name, function, parameters, body, self.slots, self.memos, self.site_list, self.shared,
             self.symbols, self.supplied, self.flow.reached_by_stores(), self.flow.sources, self.arrays,
             self.array_slots, self.usage,
         )  # fmt: skip
@@ -227,7 +227,7 @@ def compile_kernel(
     dimensions: frozenset[str] = frozenset(),
     limits: Limits = DEFAULT,
 ) -> Program:
-    """Compile until nothing new is learnt about the variables."""
+    """Compile until `DataFlow` reaches a fixed point."""
     flow = DataFlow()
     try:
         for _ in range(MAX_PASSES):

@@ -1,6 +1,6 @@
-"""Things that can be assigned to: registers, local cells, shared arrays by subscripts, memory through pointers.
+"""Lvalues: registers, local cells, shared arrays, memory through pointers.
 
-A place is located once and then loaded from, stored to, or both; so `a[i++] += x` steps i once."""
+A place is located once, then loaded, stored or both: `a[i++] += x` increments i once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.compile.operand import LOST, Fn, Operand
+from tilewise.emulator.compile.operand import MIXED, Fn, Operand
 from tilewise.emulator.machine import load_store
 from tilewise.emulator.machine.access import INTP, Site, beyond
 from tilewise.emulator.machine.context import Context
@@ -26,7 +26,7 @@ from tilewise.errors import EngineError
 class Subscript:
     index: Operand
     stride: int  # leaves
-    length: int | None  # of the array it walks in; None: a pointer
+    length: int | None  # of the array; None: of a pointer
 
 
 @dataclass
@@ -59,7 +59,7 @@ def unpack(type_: Type, value: Any) -> list[Any]:
 
 
 def locate_cells(place: Lvalue) -> Fn:
-    """-> (cells, leaf number, uniform or lane-wise)."""
+    """Locates as (cells, leaf index, uniform or per lane)."""
     variable = place.variable
     assert variable is not None
     slot, offset = variable.slot, place.offset
@@ -83,7 +83,7 @@ def locate_cells(place: Lvalue) -> Fn:
 
 
 def clip_local(c: Context, site: Site, cells: Cells, value: Any, length: int) -> Any:
-    """Report a local array's subscript that leaves it; go on with 0 there."""
+    """Report subscripts outside a local array; those lanes use 0."""
     bad = np.broadcast_to(np.asarray(beyond(value, length)), (c.n,))
     where = bad if c.mask is None else bad & c.mask
     lanes = np.flatnonzero(where)
@@ -100,7 +100,7 @@ def clip_local(c: Context, site: Site, cells: Cells, value: Any, length: int) ->
 
 
 def locate_shared(place: Lvalue, memo: int) -> Fn:
-    """-> (buffer, cell in the block's instance or None, cell in the buffer, ok)."""
+    """Locates as (buffer, (per-lane, constant) cell in the block's instance, cell in the buffer, ok)."""
     variable = place.variable
     assert variable is not None
     number, offset = variable.buffer, place.offset
@@ -116,7 +116,7 @@ def locate_shared(place: Lvalue, memo: int) -> Fn:
         over = False
         for fn, stride, length in subs:
             value = fn(c)
-            limit = buffer.size // max(1, stride) if length is None else length  # None: as long as the launch says
+            limit = buffer.size // max(1, stride) if length is None else length  # None: extern, sized by the launch
             if isinstance(value, np.ndarray):
                 arrays.append(value)
                 strides.append(stride)
@@ -171,14 +171,14 @@ def shared_overrun(
     lengths: list[int],
     open_ended: bool,
 ) -> Any:
-    """Subscripts that leave their dimension: silent while the array itself is not left. `open_ended`: it is extern
-    __shared__, and as long as the launch says."""
+    """Report subscripts outside their dimension: a silent overrun inside the array, else out of bounds.
+    `open_ended`: extern __shared__, sized by the launch."""
     local = np.broadcast_to(np.asarray(local_index((part, shift))), (c.n,))
     wrong = np.zeros(c.n, np.bool_)
     for value, length in zip(values, lengths, strict=True):
         wrong = wrong | beyond(value, length)
     outside = beyond(local.astype(INTP), buffer.size)
-    if open_ended:  # no array ends there but the memory itself, perhaps in the middle of a vector
+    if open_ended:  # the memory may end inside a vector
         outside = outside | beyond(values[0], lengths[0])
     if c.mask is not None:
         wrong = wrong & c.mask
@@ -187,7 +187,9 @@ def shared_overrun(
         if len(lanes):
             requested = [np.broadcast_to(np.asarray(v), (c.n,))[lanes] for v in values]
             inside = np.clip(local[lanes], 0, max(buffer.size - 1, 0))
-            dims = tuple(max(1, extent) for extent in buffer.dims or (buffer.size,))  # 0: launched without bytes
+            dims = tuple(
+                max(1, extent) for extent in buffer.dims or (buffer.size,)
+            )  # 0: launched without dynamic shared memory
             reached = [np.asarray(x) for x in np.unravel_index(inside, dims)]
             c.collector.add(
                 c, kind, site.span, lanes, array=buffer.name, access="shared", requested=requested, reached=reached,
@@ -198,20 +200,20 @@ def shared_overrun(
 
 
 def locate_pointer(place: Lvalue, memo: int, constant_symbol: int | None) -> Fn:
-    """-> (memory, cell, row, symbol, soft)."""
+    """Locates as (memory, cell, row, symbol, guessed); see `memory.Pointer`."""
     pointer = place.pointer
     assert pointer is not None
     fn, offset, site = pointer.fn, place.offset, place.site
     leaf_size = next((leaf.size for leaf in leaves(place.type)), 1)
     subs = [(s.index, s.stride, s.length) for s in place.subscripts]
     indexed = [(e.fn, stride) for e, stride, _ in subs]
-    walked = subs[0][0] if subs else None  # the subscript that moves the pointer itself
+    walked = subs[0][0] if subs else None  # the subscript of the pointer itself
     symbol = row = None
-    soft = False
+    guessed = False
     if walked is not None:
-        symbol, row, soft = walked.symbol, walked.row, walked.soft
-        if symbol is None and walked.bare is not None:
-            symbol, row, soft = walked.bare, _one, True
+        symbol, row, guessed = walked.symbol, walked.row, walked.guessed
+        if symbol is None and walked.dimension is not None:
+            symbol, row, guessed = walked.dimension, _one, True
     by_rows = constant_symbol is not None and len(subs) >= 2 and place.subscripts[-1].length is not None
 
     def locate(c: Context) -> Any:
@@ -239,15 +241,15 @@ def locate_pointer(place: Lvalue, memo: int, constant_symbol: int | None) -> Fn:
             c.memo[memo] = (target.offset, memory, values, index)
         if by_rows:
             return memory, index, values[0], constant_symbol, False
-        mark, line, unsure = target.symbol, target.row, target.soft
+        mark, line, unsure = target.symbol, target.row, target.guessed
         if symbol is not None:
-            if symbol == LOST or (mark is not None and mark != symbol):
+            if symbol == MIXED or (mark is not None and mark != symbol):
                 mark = line = None
             else:
                 assert row is not None
                 own = row(c)
                 line = own if line is None else line + own
-                mark, unsure = symbol, unsure or soft
+                mark, unsure = symbol, unsure or guessed
         return memory, index, line, mark, unsure
 
     return locate
@@ -273,8 +275,8 @@ def cells_load(c: Context, site: Site, located: Any, type_: Type) -> Any:
 
 
 def report_unset(c: Context, site: Site, cells: Cells, index: Any) -> None:
-    """Lanes that read a leaf which they have not written; a whole struct may be copied with some left out."""
-    where = cells.lacking(index, c.n)
+    """Report lanes that read a leaf they have not written. Not called for structs: copying unset members is allowed."""
+    where = cells.unwritten(index, c.n)
     lanes = np.flatnonzero(where if c.mask is None else where & c.mask)
     if not len(lanes):
         return
@@ -297,7 +299,7 @@ def cells_store(c: Context, located: Any, type_: Type, value: Any) -> None:
 
 
 def check_cells(c: Context, site: Site, cells: Cells, index: Any, count: int) -> Any:
-    """A pointer into cells must stay in them."""
+    """Bounds check of an access through a pointer into cells."""
     limit = len(cells.values) - count + 1
     if np.any(beyond(index, limit)):
         return clip_local(c, site, cells, np.asarray(index)[()] + INTP(0), limit)
@@ -305,21 +307,21 @@ def check_cells(c: Context, site: Site, cells: Cells, index: Any, count: int) ->
 
 
 def pointer_load(c: Context, site: Site, located: Any, type_: Type, dtypes: list[Any]) -> Any:
-    memory, index, row, symbol, soft = located
+    memory, index, row, symbol, guessed = located
     if isinstance(memory, Cells):
         return cells_load(c, site, (memory, check_cells(c, site, memory, index, len(dtypes))), type_)
     if dtypes[0] is None:
         raise EngineError(f"line {site.span.line}: arrays of pointers are not supported")
-    return pack(type_, load_store.read(c, site, memory, index, row, symbol, soft, dtypes))
+    return pack(type_, load_store.read(c, site, memory, index, row, symbol, guessed, dtypes))
 
 
 def pointer_store(c: Context, site: Site, located: Any, type_: Type, value: Any) -> None:
-    memory, index, row, symbol, soft = located
+    memory, index, row, symbol, guessed = located
     values = unpack(type_, value)
     if isinstance(memory, Cells):
         cells_store(c, (memory, check_cells(c, site, memory, index, len(values))), type_, value)
         return
-    load_store.write(c, site, memory, index, row, symbol, soft, values)
+    load_store.write(c, site, memory, index, row, symbol, guessed, values)
 
 
 def register_store(c: Context, slot: int, value: Any) -> None:
@@ -337,5 +339,5 @@ def pointer_to(located: Any, kind: str) -> Pointer:
     if kind == "shared":
         part, shift = located[1]
         return Pointer(located[0], np.int64(shift) if part is None else part + shift)
-    memory, index, row, symbol, soft = located
-    return Pointer(memory, index, row, symbol, soft)
+    memory, index, row, symbol, guessed = located
+    return Pointer(memory, index, row, symbol, guessed)

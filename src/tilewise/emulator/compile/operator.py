@@ -1,4 +1,4 @@
-"""Operators: arithmetic with C's conversions, logic that skips, pointers that move; and what becomes of q·LD + r."""
+"""Operators: arithmetic with C's conversions, short-circuit logic, pointer arithmetic; rows of indices q·LD + r."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator.compile.assign import AssignCompiler
-from tilewise.emulator.compile.operand import Operand
+from tilewise.emulator.compile.operand import MIXED, Operand
 from tilewise.emulator.compile.vector_ops import binary, masked_pair, memoised, uniform, widen_product
 from tilewise.emulator.machine.arithmetic import COMPARISONS, operation
 from tilewise.emulator.machine.context import Context
@@ -21,7 +21,7 @@ from tilewise.errors import EngineError
 
 
 def whole_cells(c: Context, bytes_: Any, cell: Any) -> Any:
-    """A way in bytes as cells of the memory; the machine has no addresses inside a cell."""
+    """A byte offset in cells; an address inside a cell is refused."""
     inside = bytes_ % cell.itemsize != 0
     if np.any(inside if c.mask is None else inside & c.mask):
         raise EngineError(f"an address inside a {cell} is not supported on the machine")
@@ -29,7 +29,7 @@ def whole_cells(c: Context, bytes_: Any, cell: Any) -> Any:
 
 
 def is_assertion(node: Any) -> bool:
-    """The branch of the macro `assert` that ends the program."""
+    """Whether it is the failing branch of the macro `assert`."""
     return (
         isinstance(node, tree.Call) and isinstance(node.function, tree.Name) and node.function.name == "__assert_failed"
     )
@@ -89,11 +89,11 @@ class OperatorCompiler(AssignCompiler):
             made = Operand.of(type_, lambda c: -fn(c), e)
             if e.symbol is not None and e.row is not None:
                 row = e.row
-                made.symbol, made.row, made.soft = e.symbol, lambda c: -row(c), e.soft
+                made.symbol, made.row, made.guessed = e.symbol, lambda c: -row(c), e.guessed
         return self.folded(made, e)
 
     def folded(self, made: Operand, *operands: Operand) -> Operand:
-        """Computed now where all operands are known now."""
+        """Constant folding."""
         if all(e.const is not None for e in operands) and made.pure:
             with np.errstate(all="ignore"):
                 value = made.fn(None)  # type: ignore[arg-type]
@@ -147,34 +147,34 @@ class OperatorCompiler(AssignCompiler):
         return made
 
     def provenance(self, op: str, left: Operand, right: Operand, made: Operand) -> None:
-        """How q·LD + r goes through an operator; `symbol` and `row` stay unset where it is lost.
-        A plain number less q·LD is what remains of it, x - x / LD * LD: a plain number again."""
+        """Propagate q·LD + r through an operator; `symbol` is MIXED if two leading dimensions meet. A plain number
+        minus q·LD is a remainder, x - x / LD * LD, and so a plain number."""
         if op == "*":
             for ld, other in ((right, left), (left, right)):
-                if ld.bare is not None:
-                    made.symbol, made.row = ld.bare, other.fn if other.pure else None
+                if ld.dimension is not None:
+                    made.symbol, made.row = ld.dimension, other.fn if other.pure else None
                     break
             else:
-                for carry, other in ((left, right), (right, left)):
-                    if carry.symbol is not None and carry.row is not None and other.symbol is None and other.pure:
-                        made.symbol, made.soft = carry.symbol, carry.soft
-                        made.row = binary(np.multiply, carry.row, other.fn, self.new_memo())
+                for product, other in ((left, right), (right, left)):
+                    if product.symbol is not None and product.row is not None and other.symbol is None and other.pure:
+                        made.symbol, made.guessed = product.symbol, product.guessed
+                        made.row = binary(np.multiply, product.row, other.fn, self.new_memo())
                         break
         elif op in ("+", "-"):
             a, b = left, right
             if a.symbol is not None and b.symbol is not None:
                 if a.symbol == b.symbol and a.row is not None and b.row is not None:
-                    made.symbol, made.soft = a.symbol, a.soft or b.soft
+                    made.symbol, made.guessed = a.symbol, a.guessed or b.guessed
                     function = np.add if op == "+" else np.subtract
                     made.row = binary(function, a.row, b.row, self.new_memo())
                 else:
-                    made.symbol = -1
+                    made.symbol = MIXED
             elif a.symbol is not None and a.row is not None:
-                made.symbol, made.row, made.soft = a.symbol, a.row, a.soft or b.bare == a.symbol
+                made.symbol, made.row, made.guessed = a.symbol, a.row, a.guessed or b.dimension == a.symbol
             elif b.symbol is not None and b.row is not None and op == "+":
-                made.symbol, made.row, made.soft = b.symbol, b.row, b.soft or a.bare == b.symbol
+                made.symbol, made.row, made.guessed = b.symbol, b.row, b.guessed or a.dimension == b.symbol
         if made.symbol is not None and made.row is None:
-            made.symbol = -1
+            made.symbol = MIXED
 
     def logical(self, node: tree.Binary) -> Operand:
         left, right = self.condition(node.left), self.condition(node.right)
@@ -239,7 +239,7 @@ class OperatorCompiler(AssignCompiler):
         symbols = {e.symbol for e in (yes, no) if e.symbol is not None}
         if len(symbols) == 1 and yes.row is not None and no.row is not None:
             ra, rb = yes.row, no.row
-            made.symbol, made.soft = symbols.pop(), yes.soft or no.soft
+            made.symbol, made.guessed = symbols.pop(), yes.guessed or no.guessed
             made.row = lambda c: ra(c) if uniform(x(c)) and x(c) else np.where(x(c), ra(c), rb(c))
         self.copy_roots(yes, made)
         self.copy_roots(no, made)
@@ -279,10 +279,10 @@ class OperatorCompiler(AssignCompiler):
         step = leaf_count(left.type.to)
         leaf = leaves(left.type.to)
         size = leaf[0].size if leaf else 1
-        a, b, row, symbol, soft = left.fn, right.fn, right.row, right.symbol, right.soft
-        if symbol is None and right.bare is not None:
-            symbol, row, soft = right.bare, lambda c: np.int32(1), True
-        lost = symbol == -1
+        a, b, row, symbol, guessed = left.fn, right.fn, right.row, right.symbol, right.guessed
+        if symbol is None and right.dimension is not None:
+            symbol, row, guessed = right.dimension, lambda c: np.int32(1), True
+        mixed = symbol == MIXED
         sign = 1 if op == "+" else -1
 
         def run(c: Context) -> Any:
@@ -293,13 +293,13 @@ class OperatorCompiler(AssignCompiler):
                 return At(pointer.memory, pointer.offset + cells, None, None, True, pointer.nulls)
             ratio = max(1, size // cell.itemsize) if cell is not None else 1
             cells = by * (step * ratio * sign)
-            if lost:
+            if mixed:
                 return At(pointer.memory, pointer.offset + cells, None, None, True, pointer.nulls)
             if symbol is None:
                 return pointer.moved(cells)
             assert row is not None
             rows = row(c)
-            return pointer.moved(cells, rows if sign > 0 else -rows, symbol, soft)
+            return pointer.moved(cells, rows if sign > 0 else -rows, symbol, guessed)
 
         made = Operand.of(left.type, run, left, right)
         self.copy_roots(left, made)

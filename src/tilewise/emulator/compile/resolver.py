@@ -1,4 +1,4 @@
-"""Types as written to types that are computed with here: the symbol table resolves them, the rest is refused."""
+"""Type resolution for kernels: types that the machine does not support are refused."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tilewise.emulator.sema import layout, type_resolution, unify
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
 from tilewise.errors import KernelError
 
-PARTS = (layout, type_resolution, unify)  # imported for what they provide to the symbol table
+LATE = (layout, type_resolution, unify)  # imported for the functions they provide
 
 
 class TypeResolver:
     def __init__(self, table: SymbolTable) -> None:
         self.table = table
         self.source = table.source
-        self.env = Environment()  # of the function that is compiled
-        self.usable: set[int] = set()  # classes, by id
+        self.env = Environment()  # of the function being compiled
+        self.supported: set[int] = set()  # ids of classes that were checked
 
     def refuse(self, message: str, node: tree.Node) -> KernelError:
         return self.source.error(message, *node.span)
@@ -29,32 +29,29 @@ class TypeResolver:
     type_of: Callable[[Any], Type]
 
     def resolve(self, node: Any) -> Type:
-        return self.computed(self.table.resolve(node, self.env), node)
-
-    def computed(self, type_: Type, node: tree.Node) -> Type:
-        """A type of the program as its values are computed here."""
-        self._require_usable(type_, node)
+        type_ = self.table.resolve(node, self.env)
+        self._require_supported(type_, node)
         return numeric(type_)
 
-    def _require_usable(self, type_: Type, node: tree.Node) -> None:
+    def _require_supported(self, type_: Type, node: tree.Node) -> None:
         inner: Any = type_
         while isinstance(inner, (Pointer, Reference, Array)):
             inner = inner.of if isinstance(inner, Array) else inner.to
         if isinstance(inner, FunctionType):
             raise self.refuse("pointers to functions are not supported", node)
-        if not isinstance(inner, Record) or id(inner) in self.usable or inner.name in NUMBERS:
+        if not isinstance(inner, Record) or id(inner) in self.supported or inner.name in NUMBERS:
             return
         self.table.layout(inner)
-        self.usable.add(id(inner))
+        self.supported.add(id(inner))
         if (inner.node is not None and inner.node.keyword == "union") or "@" in inner.name:
             raise self.refuse("unions are not supported", node)
         if inner.vptr is not None:
             raise self.refuse("virtual methods are not supported", node)
         for f in inner.members:
-            self._require_usable(f.type, node)
+            self._require_supported(f.type, node)
 
     def written_type(self, type_: Type) -> Type:
-        """A type as the program writes it, its classes of numbers included: what a template parameter is bound to."""
+        """The program's type (class __half) for a type of the machine (number), for binding template parameters."""
         if isinstance(type_, (Pointer, Reference)):
             return type(type_)(self.written_type(type_.to), type_.const)
         if isinstance(type_, Array):

@@ -1,6 +1,6 @@
-"""Statements. Running one gives True while lanes go on after it; the mask then says which.
+"""Statements. Running one returns whether any lanes continue after it; the mask then says which.
 
-break, continue and return take lanes away; loops and calls give them back where C does."""
+break, continue and return deactivate lanes; loops and calls reactivate them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class StmtCompiler(DeclarationCompiler):
         if isinstance(node.condition, tree.Declaration):
             return self.block(tree.Block([node.condition, replace(node, condition=named(node.condition))]))
         condition = self.condition(node.condition)
-        if node.constant and condition.const is not None:  # the other branch of if constexpr need not compile
+        if node.constant and condition.const is not None:  # if constexpr: the other branch is not compiled
             taken = node.yes if condition.const else node.no
             return self.block(tree.Block([taken])) if taken is not None else nothing
         self.scopes.append({})
@@ -189,12 +189,12 @@ class StmtCompiler(DeclarationCompiler):
         return loop(condition, body, None, node.after, node.span.line)
 
     def jump(self, node: tree.Jump) -> Run:
-        word = node.keyword
-        if self.loop_depth == 0 and not (word == "break" and self.switch_depth):
-            raise self.refuse(f"{word} outside a loop", node)
+        keyword = node.keyword
+        if self.loop_depth == 0 and not (keyword == "break" and self.switch_depth):
+            raise self.refuse(f"{keyword} outside a loop", node)
 
         def run(c: Context) -> bool:
-            if word == "continue":
+            if keyword == "continue":
                 c.loops[-1].continued.append(c.mask)
             return False
 
@@ -248,12 +248,12 @@ class StmtCompiler(DeclarationCompiler):
 
 
 def named(declared: tree.Declaration) -> tree.Name:
-    """The variable that a condition declares."""
+    """The name of the variable that a condition declares."""
     item = declared.items[0]
     return tree.Name(item.name, line=item.line, column=item.column)
 
 
-STATEMENTS: dict[type, str] = {  # a kind of node, and the method that compiles it
+STATEMENTS: dict[type, str] = {  # node type -> method
     tree.Nothing: "nothing", tree.Label: "goto", tree.Goto: "goto",
     tree.Expression: "expression_statement", tree.Declaration: "declaration", tree.Block: "block", tree.If: "if_",
     tree.For: "for_", tree.While: "while_", tree.Switch: "switch", tree.Return: "return_", tree.Jump: "jump",

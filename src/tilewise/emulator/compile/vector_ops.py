@@ -1,5 +1,5 @@
-"""Closures that run one operator for all lanes. Where the operands are the objects of last time, so is the result:
-what does not change in a loop is computed once."""
+"""Closures that apply an operator to all lanes. Results are memoised by the identity of the operands, so that a loop
+computes invariants once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.memory import merge
 from tilewise.emulator.source.source import Span
 
-LARGEST = 2**31 - 1
+INT_MAX = 2**31 - 1
 
 
 def uniform(value: Any) -> bool:
@@ -36,7 +36,7 @@ def memoised(function: Any, fn: Fn, memo: int) -> Fn:
 
 
 def binary(function: Any, a: Fn, b: Fn, memo: int, with_context: bool = False) -> Fn:
-    """memo < 0: not worth remembering."""
+    """memo < 0: not memoised."""
     if memo < 0:
         return lambda c: function(a(c), b(c))
 
@@ -56,19 +56,19 @@ def binary(function: Any, a: Fn, b: Fn, memo: int, with_context: bool = False) -
 
 
 def widen_product(span: Span) -> Any:
-    """A 32-bit product that feeds an index: the same wrapped bits, and a finding where it wrapped."""
+    """A 32-bit product that feeds an index: wraps, and reports the lanes where it does."""
 
     def multiply(c: Context, x: Any, y: Any) -> Any:
         out = x * y
         if not c.checks:
             return out
         if uniform(x) and uniform(y):
-            if -LARGEST <= int(x) * int(y) <= LARGEST:
+            if -INT_MAX <= int(x) * int(y) <= INT_MAX:
                 return out
         else:
             bound_x = max(abs(int(np.max(x))), abs(int(np.min(x))))
             bound_y = max(abs(int(np.max(y))), abs(int(np.min(y))))
-            if bound_x * bound_y <= LARGEST:
+            if bound_x * bound_y <= INT_MAX:
                 return out
         exact = np.asarray(x, np.int64) * np.asarray(y, np.int64)
         wrapped = np.broadcast_to(exact != out, (c.n,))
@@ -85,8 +85,8 @@ def widen_product(span: Span) -> Any:
 
 
 def split(c: Context, which: np.ndarray, memo: int) -> tuple[Any, bool, Any, bool]:
-    """The lanes of the current mask for which a condition holds, and those for which it does not:
-    (mask, any, mask, any). A side that takes everyone gets the very mask object that came in."""
+    """Split the current mask by a condition: (mask, any, mask, any). A side with all lanes gets the same mask object,
+    which memoisation relies on."""
     mask = c.mask
     known = c.memo[memo]
     if known is not None and known[0] is which and known[1] is mask:
@@ -104,7 +104,7 @@ def split(c: Context, which: np.ndarray, memo: int) -> tuple[Any, bool, Any, boo
 
 
 def masked_pair(c: Context, which: np.ndarray, a: Fn, b: Fn, memo: int) -> Any:
-    """Both branches of ?:, each for its own lanes only."""
+    """?: with each branch evaluated under the mask of its lanes."""
     yes, any_yes, no, any_no = split(c, which, memo)
     mask = c.mask
     if not any_yes and not any_no:

@@ -1,1 +1,1 @@
-"""What a compiled kernel runs on: lanes, memory and its shadow, barriers, atomics, costs, events; and what is found."""
+"""The machine that runs compiled kernels: lanes, memory and its shadow, barriers, atomics, costs, events, findings."""

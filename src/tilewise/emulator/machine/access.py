@@ -1,4 +1,4 @@
-"""One memory access of all lanes at once: is it inside, in its row, initialised, alone; then the data itself."""
+"""A memory access of all lanes: checks of bounds, rows and initialisation, then the data transfer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNSIGNED = {2: np.uint16, 4: np.uint32, 8: np.uint64, 1: np.uint8}
 
 
 class Site:
-    """A place in the source that touches memory; `number` finds its memo in the context."""
+    """A memory access in the source; `number` indexes `Context.memo`."""
 
     __slots__ = ("label", "number", "span")
 
@@ -29,7 +29,7 @@ class Site:
 
 
 def beyond(index: Value, limit: int) -> Any:
-    """Where index < 0 or index >= limit, in one comparison."""
+    """Where index < 0 or index >= limit, by one unsigned comparison."""
     if isinstance(index, np.ndarray):
         if limit <= 0:
             return np.ones(len(index), np.bool_)
@@ -46,13 +46,13 @@ def resolve(
     index: Value,
     row: Value,
     symbol: Any,
-    soft: bool,
+    guessed: bool,
     leaves: int,
     access: str,
 ) -> tuple[Value, Any]:
-    """Cell numbers that are safe to use, and the lanes for which they are right (None: all).
+    """Report invalid accesses; cell numbers that are safe to use, and the lanes for which they are valid (None: all).
 
-    `index` counts cells from the buffer's start; `row` and `symbol` say which row was meant."""
+    `index` counts cells from the buffer's start; `row` and `symbol` give the intended row (`memory.Pointer`)."""
     memo = c.memo[site.number]
     if (
         memo is not None
@@ -76,7 +76,7 @@ def resolve(
         safe = np.where(bad, 0, index) if lanewise else index * 0
     wrong: Any = None
     if c.checks and buffer.matrix is not None:
-        wrong = _out_of_row(c, site, buffer, index, row, symbol, soft, leaves, outside if any_bad else None, access)
+        wrong = _out_of_row(c, site, buffer, index, row, symbol, guessed, leaves, outside if any_bad else None, access)
     if any_bad and outside.any():
         _report(c, Kind.OUT_OF_BOUNDS, site, buffer, index, row, symbol, outside, access)
         return safe, ~outside
@@ -86,10 +86,10 @@ def resolve(
 
 
 def _out_of_row(
-    c: Context, site: Site, buffer: Buffer, index: Value, row: Value, symbol: Any, soft: bool, leaves: int,
+    c: Context, site: Site, buffer: Buffer, index: Value, row: Value, symbol: Any, guessed: bool, leaves: int,
     outside: Any, access: str,
 ) -> Any:  # fmt: skip
-    """Lanes whose access leaves its row though it stays in the allocation."""
+    """Report lanes whose access leaves its row but stays in the allocation."""
     matrix = buffer.matrix
     assert matrix is not None
     element = index if matrix.cells == 1 else index // matrix.cells
@@ -115,13 +115,13 @@ def _out_of_row(
         wrong = wrong & ~outside
     if not wrong.any():
         return None
-    kind = Kind.NOT_DECIDABLE if soft else Kind.SILENT_OVERRUN
+    kind = Kind.NOT_DECIDABLE if guessed else Kind.SILENT_OVERRUN
     _report(c, kind, site, buffer, index, row, symbol, wrong, access)
     return wrong
 
 
 def _active(c: Context, where: Any, outside: Any) -> Any:
-    """Only the lanes that take part and stay in the allocation."""
+    """Restricts to the active lanes that stay in the allocation."""
     if c.mask is not None:
         where = where & c.mask
     return where if outside is None else where & ~outside
@@ -162,11 +162,11 @@ def _report(
 
 
 def load(c: Context, site: Site, buffer: Buffer, flat: Value, ok: Any, dtype: Any, leaf: int) -> Value:
-    """Read one leaf at cells `flat` (already resolved) as `dtype`."""
+    """Read one leaf at the resolved cells `flat` as `dtype`."""
     data = buffer.data
     if data.dtype != dtype:
         data, flat = reinterpret(buffer, flat, dtype)
-    # a vector that starts at the one cell of a small array ends outside it: `ok` says so
+    # clip: a vector that starts inside a small array may end outside it; `ok` is false for it
     value = data.take(flat, mode="clip") if isinstance(flat, np.ndarray) else data[min(int(flat), len(data) - 1)]
     if ok is not None:
         value = np.where(ok, value, np.asarray(buffer.poison).astype(dtype))
@@ -191,7 +191,7 @@ def store(c: Context, buffer: Buffer, flat: Value, ok: Any, value: Value) -> Non
 
 
 def reinterpret(buffer: Buffer, flat: Value, dtype: Any) -> tuple[np.ndarray, Value]:
-    """The buffer seen as another type, and the cell numbers in that view."""
+    """A view of the buffer as another dtype, and the cell numbers in it."""
     have, want = buffer.data.dtype.itemsize, np.dtype(dtype).itemsize
     if have == want:
         return buffer.data.view(dtype), flat
@@ -205,19 +205,18 @@ def reinterpret(buffer: Buffer, flat: Value, dtype: Any) -> tuple[np.ndarray, Va
 
 
 def uninitialised(c: Context, site: Site, buffer: Buffer, flat: Value, ok: Any, access: str) -> None:
-    """Report lanes that read a cell nobody has written."""
-    known = buffer.known
-    assert known is not None
-    unknown = ~known[flat]
-    if not isinstance(unknown, np.ndarray) or unknown.ndim == 0:
-        unknown = np.full(c.n, bool(unknown))
+    """Report lanes that read an uninitialised cell."""
+    assert buffer.initialised is not None
+    unset = ~buffer.initialised[flat]
+    if not isinstance(unset, np.ndarray) or unset.ndim == 0:
+        unset = np.full(c.n, bool(unset))
     if ok is not None:
-        unknown = unknown & ok
+        unset = unset & ok
     if c.mask is not None:
-        unknown = unknown & c.mask
-    if not unknown.any():
+        unset = unset & c.mask
+    if not unset.any():
         return
-    lanes = np.flatnonzero(unknown)
+    lanes = np.flatnonzero(unset)
     requested = buffer.places(np.broadcast_to(np.asarray(flat), (c.n,))[lanes[: c.limits.touches]])
     c.collector.add(
         c,

@@ -1,7 +1,7 @@
 """C's arithmetic on NumPy values: 32-bit wrap, truncating division, float32 rounding, saturating conversions.
 
-A value is a NumPy scalar where all threads hold the same, else an array with one element a lane. Arrays are never
-changed in place: that two operands are the same objects as last time means that the result is, too.
+A value is a NumPy scalar if it is uniform over the lanes, else an array with one element per lane. Arrays are never
+changed in place, so that results can be memoised by the identity of their operands.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Op = Callable[[Value, Value], Value]
 
 
 def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None:
-    """The function that converts between two scalar types; None where the bits stay as they are."""
+    """The conversion between two scalar types; None if the representation is the same."""
     if source == target or VOID in (source, target):
         return None
     have, dtype = dtype_of(source), dtype_of(target)
@@ -34,13 +34,13 @@ def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None
 
 
 def _saturating(source: Any, dtype: Any) -> Callable[[Value], Value]:
-    """Float to integer as the card's cvt.rzi does it: towards zero, clipped to 32 or 64 bits, of which a shorter type
-    has the low ones. NaN is 0 from float to 32 bits, and the highest bit alone else."""
+    """Float to integer as PTX cvt.rzi: towards zero, saturated to 32 or 64 bits, then truncated to shorter types.
+    NaN becomes 0 from float to 32 bits, else the highest bit alone."""
     register = np.dtype(f"{dtype.kind}{max(4, dtype.itemsize)}")
     info = np.iinfo(register)
     low, high = float(info.min), float(info.max)
     zero = source.itemsize < 8 and register.itemsize == 4
-    odd = np.uint64(0 if zero else 1 << (8 * register.itemsize - 1)).astype(register)
+    nan = np.uint64(0 if zero else 1 << (8 * register.itemsize - 1)).astype(register)
 
     def convert(value: Value) -> Value:
         wide = value.astype(np.float64)
@@ -49,14 +49,14 @@ def _saturating(source: Any, dtype: Any) -> Callable[[Value], Value]:
             return wide.astype(register).astype(dtype)
         out = np.where(inside, wide, 0.0).astype(register)
         out = np.where(wide >= high, register.type(info.max), np.where(wide < low, register.type(info.min), out))
-        out = np.where(np.isnan(wide), odd, out).astype(dtype)
+        out = np.where(np.isnan(wide), nan, out).astype(dtype)
         return out if isinstance(value, np.ndarray) else out[()]
 
     return convert
 
 
 def truncated_divide(a: Value, b: Value) -> Value:
-    """Integer division towards zero; by zero it gives 0, as NumPy does."""
+    """Integer division towards zero; by zero the result is 0, as in NumPy."""
     if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
         x, y = int(a), int(b)
         if y == 0:
@@ -101,7 +101,7 @@ COMPARISONS: dict[str, Op] = {
 
 
 def operation(op: str, type_: Scalar) -> Op | None:
-    """The function of a binary operator on two values of one type; None where C has none."""
+    """The function of a binary operator on two values of one type; None if C does not define it."""
     if op in COMPARISONS:
         return COMPARISONS[op]
     if op == "/":
@@ -116,7 +116,7 @@ def operation(op: str, type_: Scalar) -> Op | None:
 
 
 def poison(dtype: Any) -> Any:
-    """What memory that nobody gave a value holds: NaN, or a number nobody would choose."""
+    """The value of uninitialised memory: NaN, or an improbable number."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return np.bool_(True)

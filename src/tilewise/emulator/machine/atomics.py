@@ -1,4 +1,4 @@
-"""Atomic operations: lanes one after another on each cell; they race with plain accesses only."""
+"""Atomic operations, in lane order; they race with plain accesses only."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ ATOMICS: dict[str, tuple[int, Function]] = {
     "atomicCAS": (3, lambda old, compare, v: v if old == compare else old),
     "atomicInc": (2, lambda old, v: old * 0 if old >= v else old + old.dtype.type(1)),
 }
-SIGNS = {ATOMICS["atomicAdd"][1]: 1, ATOMICS["atomicSub"][1]: -1}  # integers: in any order they come to the same
+SIGNS = {ATOMICS["atomicAdd"][1]: 1, ATOMICS["atomicSub"][1]: -1}  # of integers: independent of the order
 
 
 def _added(data: np.ndarray, cells: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Add to the cells one after another; what each found there. Integers wrap, so that sums of all of them do."""
+    """Add to integer cells in order; the values before each addition, by prefix sums, which wrap as single sums do."""
     if not len(cells):
         return values
     order = np.argsort(cells, kind="stable")
@@ -47,8 +47,8 @@ def _added(data: np.ndarray, cells: np.ndarray, values: np.ndarray) -> np.ndarra
 
 
 def atomic(c: Context, site: Site, located: Any, function: Function, values: list[Any]) -> Any:
-    """Run for the active lanes in lane order; gives each the value it found."""
-    memory, index, row, symbol, soft = located
+    """Execute for the active lanes in lane order; each lane's old value."""
+    memory, index, row, symbol, guessed = located
     c.counters["atomics"] += c.active()
     lanes = c.active_lanes()
     if isinstance(memory, Cells):
@@ -62,14 +62,14 @@ def atomic(c: Context, site: Site, located: Any, function: Function, values: lis
         memory.scatter(cells, c.lane_numbers, new, c.mask)
         return old
     shared = memory.space == "shared"
-    flat, ok = resolve(c, site, memory, index, row, symbol, soft, 1, "atomic")
+    flat, ok = resolve(c, site, memory, index, row, symbol, guessed, 1, "atomic")
     if shared:
         flat = with_base(memory, flat)
-    if c.checks and memory.known is not None and function is not ATOMICS["atomicExch"][1]:
+    if c.checks and memory.initialised is not None and function is not ATOMICS["atomicExch"][1]:
         uninitialised(c, site, memory, flat, ok, "read" if shared else "load")
     parts = [np.broadcast_to(np.asarray(v), (c.n,)) for v in values]
     data, places = memory.data, flat
-    if data.dtype != parts[0].dtype:  # (int*)&x: the bits are what is exchanged
+    if data.dtype != parts[0].dtype:  # (int*)&x: works on the bits
         data, places = reinterpret(memory, flat, parts[0].dtype)
     cells = np.broadcast_to(np.asarray(places), (c.n,))
     old = np.zeros(c.n, data.dtype)
@@ -82,7 +82,7 @@ def atomic(c: Context, site: Site, located: Any, function: Function, values: lis
             found = data[cell]
             old[lane] = found
             data[cell] = function(found, *[p[lane] for p in parts])
-    mark(c, memory.known, flat, ok, 1)
+    mark(c, memory.initialised, flat, ok, 1)
     mark(c, memory.written, flat, ok, 1)
     if c.checks and memory.shadow is not None and not shared:
         compared = function is ATOMICS["atomicCAS"][1]

@@ -1,4 +1,4 @@
-"""`__syncthreads`: who is there, who is missing, and what memory forgets."""
+"""`__syncthreads` and `__syncwarp`: divergence check, and the order of accesses in shadow memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilewise.emulator.source.source import Span
 
 
 def barrier(c: Context, span: Span) -> None:
-    """Threads that have ended need not come; all others of the block must."""
+    """All threads of a block must arrive, except those that have exited."""
     if c.barrier_hook is not None:
         c.barrier_hook(c, span)
         return
@@ -30,7 +30,7 @@ def barrier(c: Context, span: Span) -> None:
 
 
 def _arrived(c: Context, span: Span) -> Any:
-    """The lanes whose blocks pass; None when all do. Blocks with someone missing are reported, and pass."""
+    """The lanes of blocks that arrive; None if all do. A block with missing threads is reported and passes."""
     here = c.mask
     missing = ~here
     if c.exited is not None:
@@ -51,6 +51,6 @@ def _arrived(c: Context, span: Span) -> Any:
 
 
 def warp_barrier(c: Context) -> None:
-    """`__syncwarp` orders the threads of a warp: hazards inside one are no longer reported."""
+    """`__syncwarp` orders the threads of a warp: races inside a warp are not reported from then on."""
     for buffer in c.buffers:
         buffer.shadow.warp_synced = True

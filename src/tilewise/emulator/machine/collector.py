@@ -1,4 +1,4 @@
-"""Findings as they come in from many lanes at once: grouped by kind and place, counted exactly, kept in part."""
+"""Collects findings of many lanes: grouped by kind and place, with exact counts and the first touches."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Collector:
         other_span: Span | None = None,
         message: str = "",
     ) -> Finding:
-        """`lanes` are lane numbers of the batch; the other arrays run along the first `limits.touches` of them:
-        coordinates requested and reached, whether the place is outside, and the other party of a race as block ·
-        threads + thread."""
+        """`lanes` are lane numbers of the batch. The other arrays have at least the first `limits.touches` of them:
+        coordinates requested and reached, whether the place is outside, and the other thread of a race as
+        block * threads + thread."""
         key = (kind, span.line, span.column, array, access, hazard, scope)
         finding = self.found.get(key)
         if finding is None:

@@ -1,4 +1,4 @@
-"""One batch of blocks while it runs: the mask stack, registers, limits, and who is told what."""
+"""The state of a running batch of blocks: masks, registers, memory, limits, and the collectors of results."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tilewise.emulator.machine.memory import UNSET, Buffer
 from tilewise.emulator.machine.recorder import Recorder
 from tilewise.errors import LimitError
 
-CLOCK_EVERY = 64
+CLOCK_EVERY = 64  # statements
 
 
 class Loop:
-    """Lanes that said `continue` (they come back) while the body ran."""
+    """The masks of lanes that executed `continue` in this iteration."""
 
     __slots__ = ("continued",)
 
@@ -29,7 +29,7 @@ class Loop:
 
 
 class Frame:
-    """A function being executed: the lanes that have returned, and what they returned."""
+    """A function being executed: the lanes that have returned, and their values."""
 
     __slots__ = ("returned", "value", "version")
 
@@ -45,7 +45,7 @@ class Context(Lanes):
         geometry: Geometry,
         blocks: np.ndarray,
         slots: int,
-        sites: int,
+        memos: int,
         collector: Collector,
         limits: Limits,
         deadline: float,
@@ -56,7 +56,7 @@ class Context(Lanes):
         super().__init__(geometry, blocks, lanes)
         self.f: list[Any] = [UNSET] * slots
         self.declared: list[Any] = [None] * slots
-        self.memo: list[Any] = [None] * sites
+        self.memo: list[Any] = [None] * memos
         self.loops: list[Loop] = []
         self.frames: list[Frame] = []
         self.collector = collector
@@ -66,11 +66,13 @@ class Context(Lanes):
         self.limits = limits
         self.deadline = deadline
         self.line = 0  # of the statement being executed
-        self.used = False  # a shared cell was read since the phase began
+        self.shared_read = False  # shared memory was read in this phase
         self.epochs = np.zeros(self.block_count, np.int32)  # barriers passed, by block
         self.buffers: list[Buffer] = []
-        self.exited: Any = None  # lanes whose kernel has ended
-        self.copied: Any = False  # a shared cell is copied to another (True); then the lanes whose cell had no value
+        self.exited: Any = None  # lanes that have exited the kernel
+        self.copied: Any = (
+            False  # True: a shared cell is copied to another; an array: the lanes whose cell was uninitialised
+        )
         self.loaded: Any = None  # lanes that loaded from global memory in this statement; True: all
         self.builtins = self._builtins(blocks)
         self.barrier_hook: Any = None

@@ -1,4 +1,4 @@
-"""Running one statement after another, and loops: lanes leave, skip and come back where C says so."""
+"""Sequences of statements and loops over masked lanes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sequence(runs: list[Run]) -> Run:
 
 
 def loop(condition: Any, body: Run, step: Any, after: bool, line: int) -> Run:
-    """while, for and do. Lanes leave by the condition, break or return; who left by the first two goes on behind."""
+    """while, for and do. Lanes that leave by the condition or by break continue after the loop."""
 
     def run(c: Context) -> bool:
         entered = c.mask

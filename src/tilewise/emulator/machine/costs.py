@@ -1,4 +1,4 @@
-"""What is slow without being wrong: bank conflicts, sectors per request, divergence. Counted warp by warp."""
+"""Performance costs per warp: bank conflicts, sectors per request, divergence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECTOR_BYTES = 32
 
 
 def distinct(keys: np.ndarray) -> np.ndarray:
-    """In order, each once. np.unique imports numpy.ma: slow for a small trace, and impossible in a sandbox."""
+    """Sorted unique values. np.unique imports numpy.ma: slow for a small trace, and impossible in the sandbox."""
     ordered = np.sort(keys)
     first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
     return np.compress(first, ordered)
@@ -22,17 +22,17 @@ def distinct(keys: np.ndarray) -> np.ndarray:
 
 @dataclass
 class SiteCost:
-    """One place in the source: requests are warps that made the access."""
+    """Costs of one access in the source; `requests` counts warps."""
 
     requests: int = 0
     units: int = 0  # wavefronts for shared memory, sectors for global memory
-    least: int = 0  # what the best layout of the same access would need
+    least: int = 0  # with the best layout of the same access
     worst: int = 0
 
 
 @dataclass
 class Costs:
-    """Counts by source place; patterns already seen (same addresses up to a shift) are not counted anew."""
+    """Counts per site; a pattern of addresses that repeats up to a shift is counted once and tallied again."""
 
     threads: int
     shared: dict[int, SiteCost] = field(default_factory=dict)
@@ -54,27 +54,20 @@ class Costs:
         """An access of all lanes in `mask` at cell `index` (lane-wise or uniform)."""
         table = self.shared if space == "shared" else self.globals
         seen = self._seen.get(site)
-        first = 0
+        alignment, pattern = 0, None
         if isinstance(index, np.ndarray):
             first = int(index[0])
-        unit = 1 if space == "shared" else SECTOR_BYTES // itemsize if itemsize < SECTOR_BYTES else 1
-        pattern: Any = index
-        if isinstance(index, np.ndarray):
-            if seen is not None and seen[1] is mask and seen[3] == first % max(1, unit):
-                if seen[0] is index:
-                    self._tally(table, site, seen[2])
-                    return
-                pattern = index - first
-                if seen[4] is not None and np.array_equal(seen[4], pattern):
-                    self._tally(table, site, seen[2])
-                    return
-            else:
-                pattern = index - first
+            alignment = 0 if space == "shared" else first % max(1, SECTOR_BYTES // itemsize)
+            if seen is not None and (seen[1] is not mask or seen[3] != alignment):
+                seen = None
+            pattern = None if seen is not None and seen[0] is index else index - first
+            if seen is not None and (pattern is None or (seen[4] is not None and np.array_equal(seen[4], pattern))):
+                self._tally(table, site, seen[2])
+                return
         else:
             index = np.full(n, int(index))
-            pattern = None
         counted = self._count(space, index, mask, n, itemsize, leaves)
-        self._seen[site] = (index, mask, counted, first % max(1, unit), pattern)
+        self._seen[site] = (index, mask, counted, alignment, pattern)
         self._tally(table, site, counted)
 
     @staticmethod
@@ -102,25 +95,23 @@ class Costs:
         if space == "shared":
             word = bytes_ // BANK_BYTES
             words = max(1, width // BANK_BYTES)
-            key = distinct(warp * (1 << 40) + word)  # distinct words of a warp; a broadcast is one
+            key = distinct(warp * (1 << 40) + word)  # distinct words of a warp: a broadcast counts once
             owner, bank = key >> 40, key % BANKS
             per_bank = np.bincount(owner * BANKS + bank, minlength=warps * BANKS).reshape(warps, BANKS)
             waves = per_bank.max(axis=1) * words
             least = -(-np.bincount(owner, minlength=warps) * words // BANKS)
             return requests, int(waves.sum()), int(least.sum()), int(waves.max())
-        sectors = 0
         keys = [warp * (1 << 40) + bytes_ // SECTOR_BYTES]
         if width > 1:
             keys.append(warp * (1 << 40) + (bytes_ + width - 1) // SECTOR_BYTES)
         touched = distinct(np.concatenate(keys))
         per_warp = np.bincount(touched >> 40, minlength=warps)
-        sectors = int(per_warp.sum())
         requested = distinct(warp * (1 << 40) + bytes_)
         ideal = -(-np.bincount(requested >> 40, minlength=warps) * width // SECTOR_BYTES)
-        return requests, sectors, int(ideal.sum()), int(per_warp.max())
+        return requests, int(per_warp.sum()), int(ideal.sum()), int(per_warp.max())
 
     def branch(self, site: int, taken: np.ndarray, mask: Any, n: int) -> None:
-        """A condition that lanes answer differently; `taken` within `mask`."""
+        """A condition that differs between lanes; `taken` is within `mask`."""
         warp, warps = self._warp_of_lane(n)
         yes = np.bincount(warp[taken], minlength=warps) > 0
         rest = ~taken if mask is None else mask & ~taken

@@ -1,4 +1,4 @@
-"""What a kernel did, in columns: one row per thread and event, for the blocks that were asked for.
+"""What a kernel did, in columns: one row per thread and event, for the requested blocks.
 
 Every view (text, SVG, HTML) is drawn from these columns and from nothing else.
 """
@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NONE = -(2**31)  # in an integer column: there is no such thing
+NONE = -(2**31)  # no value, in an integer column
 
 
 class EventKind(IntEnum):
-    LOAD = 0  # global memory was read; `to_*` says where in shared memory the value was put, if it was
-    FILL = 1  # a shared cell was given a value that no load brought
+    LOAD = 0  # global memory was read; `to_*`: the shared cell to which the value was stored, if any
+    FILL = 1  # a shared cell was written with a value that was not loaded
     STORE = 2  # global memory was written
     USE = 3  # a shared cell was read
-    SUM = 4  # a register that sums products was changed: `array` is its name, `value` what it holds now
+    SUM = 4  # an accumulator changed: `array` is its name, `value` its new value
     BARRIER = 5
 
 
 @dataclass(frozen=True)
 class Events:
     """Columns of equal length in the order of execution. `step` counts executed statements: rows of one step
-    happened at once. `array` and `to_array` index `Trace.arrays`. `row, col` is the cell asked for,
+    happened at once. `array` and `to_array` index `Trace.arrays`. `row, col` is the requested cell,
     `got_row, got_col` the cell reached (NONE: outside, or the array has no rows)."""
 
     kind: NDArray[np.int8]

@@ -1,4 +1,4 @@
-"""Run a compiled kernel: batches of blocks, shared memory for each, and the sums of what they counted."""
+"""Run a compiled kernel, in batches of blocks with their shared memory; sum up their counters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STATIC_SHARED, MAX_SHARED = 48 << 10, 227 << 10
 
 @dataclass
 class Launch:
-    """Everything one run needs."""
+    """The input of one run."""
 
     program: Program
     geometry: Geometry
@@ -45,7 +45,7 @@ class Launch:
     checks: bool = True
     costs: bool = True
     recorder: Recorder | None = None
-    watch: Any = None  # linear numbers of the blocks the recorder watches; None: all
+    watch: Any = None  # linear numbers of the blocks to record; None: all
     globals: list[Buffer] = field(default_factory=list)
     blocks: Any = None  # linear numbers of the blocks to run; None: the whole grid
 
@@ -61,7 +61,7 @@ class Outcome:
 
 
 def check_geometry(geometry: Geometry, static: int = 0) -> None:
-    """`static`: bytes of __shared__ arrays; what is over 48 KiB does not compile."""
+    """`static`: bytes of __shared__ arrays; nvcc refuses more than 48 KiB."""
     if static > STATIC_SHARED:
         raise UsageError(f"{static} bytes of static shared memory: a block has {STATIC_SHARED}")
     if min(geometry.grid) < 1 or min(geometry.block) < 1:
@@ -76,7 +76,7 @@ def check_geometry(geometry: Geometry, static: int = 0) -> None:
 
 
 def shared_buffers(launch: Launch, blocks: int, names: list[str]) -> list[Buffer]:
-    """Shared memory of a batch, one instance a block, poisoned."""
+    """Shared memory of a batch: one instance per block, filled with poison."""
     out: list[Buffer] = []
     total = 0
     for name, type_, dims, external in launch.program.shared:
@@ -90,7 +90,7 @@ def shared_buffers(launch: Launch, blocks: int, names: list[str]) -> list[Buffer
             )
         buffer = Buffer(name, "shared", np.empty(0, dtype), size, dims)
         cells = size * blocks
-        if external:  # an access outside goes to the first cells instead, where a vector must find 16 bytes
+        if external:  # an access outside is redirected to the first cells: 16 for a vector
             cells = -(-cells // 16) * 16 + 16
         buffer.data = np.full(max(1, cells), buffer.poison, dtype)
         if external:
@@ -98,7 +98,7 @@ def shared_buffers(launch: Launch, blocks: int, names: list[str]) -> list[Buffer
         if name not in names:
             names.append(name)
         buffer.index = names.index(name)
-        buffer.known = np.zeros(len(buffer.data), np.bool_)
+        buffer.initialised = np.zeros(len(buffer.data), np.bool_)
         buffer.shadow = Shadow(buffer, True)
         out.append(buffer)
     if total > MAX_SHARED:
@@ -107,7 +107,7 @@ def shared_buffers(launch: Launch, blocks: int, names: list[str]) -> list[Buffer
 
 
 def bind_arguments(c: Context, launch: Launch) -> None:
-    """Parameters into their registers."""
+    """Store the arguments in the parameters' slots."""
     for variable in launch.program.parameters:
         value = launch.arguments[variable.name]
         if variable.storage == "cells":
@@ -122,7 +122,7 @@ def bind_arguments(c: Context, launch: Launch) -> None:
 
 
 def first_values(array: GlobalArray, dtype: Any) -> np.ndarray:
-    """What a variable of the device holds before anything is stored to it: zeros are pages that nobody has touched."""
+    """The initial value of a device variable; zeros are pages that are not yet allocated."""
     if array.values is None:
         return np.zeros(leaf_count(array.type), dtype)
     if isinstance(array.values, str):
@@ -147,7 +147,7 @@ def make_context(
         launch.geometry,
         blocks,
         program.slots,
-        program.sites,
+        program.memos,
         launch.collector,
         launch.limits,
         deadline,
@@ -164,7 +164,7 @@ def make_context(
 
 
 def execute(launch: Launch) -> Outcome:
-    """All blocks of the grid, in batches."""
+    """Run all blocks of the grid, in batches."""
     geometry = launch.geometry
     check_geometry(geometry)
     budget.enter(f"running {launch.program.entry}")
@@ -195,7 +195,7 @@ def execute(launch: Launch) -> Outcome:
                 launch.program.body(c)
             except LimitError:
                 raise
-            except EngineError as error:  # something the machine cannot do: say at which line
+            except EngineError as error:  # an operation that the machine does not support: add the line
                 text = launch.collector.source.line(c.line)
                 column = len(text) - len(text.lstrip()) + 1
                 raise launch.collector.source.error(str(error), c.line, column, len(text.strip())) from None

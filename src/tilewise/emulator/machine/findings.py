@@ -1,4 +1,4 @@
-"""What simt has to say about a kernel: one `Finding` per kind, source place and array, with everyone concerned."""
+"""Findings about a kernel: one `Finding` per kind, source place and array, with the threads concerned."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Cell = tuple[int, int]
 
 
 class Kind(StrEnum):
-    """Faults first, then costs; the value is the word printed and the rule id of the SARIF form."""
+    """Faults first, then costs; the value is printed, and the rule id in SARIF."""
 
     OUT_OF_BOUNDS = "out-of-bounds"
     SILENT_OVERRUN = "silent-overrun"
@@ -55,7 +55,7 @@ class Severity(StrEnum):
 
 
 class Basis(StrEnum):
-    """What a finding rests on. Only what was seen in the requested run, or in the program's own, is a fault at once."""
+    """The evidence for a finding. SEEN, in the requested or the program's own launch, is a fault without doubt."""
 
     SEEN = "seen"
     OTHER_SIZES = "other-sizes"
@@ -74,7 +74,7 @@ def severity_of(kind: Kind) -> Severity:
 
 @dataclass(frozen=True)
 class Touch:
-    """One thread's part in a finding. `requested` and `reached` are (row, column) where the array has rows;
+    """One thread's access in a finding. `requested` and `reached` are (row, column) where the array has rows;
     `reached` is None outside the allocation; `other` is the thread it races with, as (block, thread)."""
 
     block: tuple[int, ...]
@@ -88,7 +88,7 @@ class Touch:
 
 @dataclass(frozen=True)
 class Wrong:
-    """What P holds where it is wrong: how many cells, and one of them. `order` is how the threads ran."""
+    """Wrong cells of P: their number and one of them. `order` is the schedule of the threads."""
 
     cells: int
     cell: Cell
@@ -115,7 +115,7 @@ class Finding:
     evidence: str = ""
     wrong: Wrong | None = None
     basis: Basis = Basis.SEEN
-    in_warp: bool = False  # a race among threads of one warp, where the rest of the block does not come
+    in_warp: bool = False  # a race inside one warp, in code that the rest of the block does not reach
 
     @property
     def severity(self) -> Severity:
@@ -127,7 +127,7 @@ class Finding:
 
     @property
     def threads(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """The (block, thread) pairs concerned, in order, each once: (bx, by), (tx, ty)."""
+        """The distinct (block, thread) pairs in order: (bx, by), (tx, ty)."""
         return list(dict.fromkeys((t.block, t.thread) for t in self.touches))
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""printf's conversions, as glibc prints them."""
+"""printf's conversions, as in glibc."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from functools import lru_cache
 
 from tilewise.errors import LimitError
 
-MOST_PLACES = 1 << 24  # of one number, in width or behind its point
-DIGITS = 6  # of a width or a precision that is surely less
+MAX_PLACES = 1 << 24  # width or precision of one number
+MAX_DIGITS = 6  # of a width or precision that is certainly below MAX_PLACES
 SPEC = re.compile(
     rb"%(?P<flags>[-+ #0']*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|-?\d+)?)?"
     rb"(?P<length>hh|h|ll|l|q|j|z|t|L)?(?P<kind>.)",
     re.S,
 )
-QUICK = {
+PYTHON_CONVERSIONS = {
     (b"", b"d"): ("i4x", (0, 1)), (b"", b"u"): ("I4x", (0, 1)), (b"", b"x"): ("I4x", (0, 1)),
     (b"l", b"d"): ("q", (2,)), (b"l", b"u"): ("Q", (3,)), (b"ll", b"d"): ("q", (2,)), (b"ll", b"u"): ("Q", (3,)),
     (b"z", b"u"): ("Q", (3,)), (b"z", b"d"): ("q", (2, 3)),
@@ -50,8 +50,8 @@ def pieces(text: bytes) -> list[bytes | tuple[bytes, bytes | None, bytes | None,
 
 
 @dataclass(frozen=True)
-class Quick:
-    """A format of plain conversions, for Python's own % operator: what each argument must be, and how it is read."""
+class PythonFormat:
+    """A format that Python's % operator prints like C: how the arguments are unpacked, and their allowed tags."""
 
     template: str
     layout: struct.Struct  # tag and value of each
@@ -59,16 +59,16 @@ class Quick:
 
 
 @lru_cache(maxsize=512)
-def quick(text: bytes) -> Quick | None:
-    """None where a conversion is not among those that C and Python print alike."""
+def python_format(text: bytes) -> PythonFormat | None:
+    """None if a conversion is printed differently by C and Python."""
     template, layout, fits = "", "<", []
     for piece in pieces(text):
         if isinstance(piece, bytes):
             template += piece.decode("latin-1").replace("%", "%%")
             continue
         flags, width, precision, dotted, length, kind = piece
-        known = QUICK.get((length, kind))
-        if len(width or b"") > DIGITS or len(precision or b"") > DIGITS:
+        known = PYTHON_CONVERSIONS.get((length, kind))
+        if len(width or b"") > MAX_DIGITS or len(precision or b"") > MAX_DIGITS:
             return None
         if known is None or width == b"*" or precision == b"*" or b"'" in flags or b"#" in flags:
             return None
@@ -85,11 +85,11 @@ def quick(text: bytes) -> Quick | None:
         template += f"%{flags.decode()}{(width or b'').decode()}{places}{letter}"
         layout += "q" + read
         fits.append(tags)
-    return Quick(template, struct.Struct(layout), tuple(fits))
+    return PythonFormat(template, struct.Struct(layout), tuple(fits))
 
 
-def quickly(how: Quick, packed: bytes) -> bytes | None:
-    """The text; None where an argument is not what its conversion is for, or is no number."""
+def format_quickly(how: PythonFormat, packed: bytes) -> bytes | None:
+    """The text; None if an argument has another type than its conversion, or is NaN."""
     values = how.layout.unpack(packed)
     given = values[1::2]
     for tag, tags, value in zip(values[::2], how.fits, given, strict=True):
@@ -98,10 +98,10 @@ def quickly(how: Quick, packed: bytes) -> bytes | None:
     return (how.template % given).encode("latin-1")
 
 
-def bounded(places: int) -> None:
-    """A width or a precision that would take more memory than a program may print."""
-    if places > MOST_PLACES:
-        raise LimitError(f"{places} places are asked for one number: at most {MOST_PLACES} are printed")
+def check_places(places: int) -> None:
+    """Refuse a width or a precision that needs too much memory."""
+    if places > MAX_PLACES:
+        raise LimitError(f"{places} places are asked for one number: at most {MAX_PLACES} are printed")
 
 
 def formatted(
@@ -129,7 +129,7 @@ def formatted(
             got = take()
             precision = str(_signed(got[1], 32)).encode() if got else b"0"
         places = int(precision) if precision else (0 if dotted else None)
-        bounded(max(int(width or 0), places or 0))
+        check_places(max(int(width or 0), places or 0))
         if places is not None and places < 0:
             places = None
         argument = take()
@@ -149,21 +149,21 @@ def _one(
     string: Callable[[int], bytes], misused: Callable[[str], None], spec: str,
 ) -> bytes:  # fmt: skip
     tag, bits = argument
-    words = ("int", "unsigned int", "long", "unsigned long", "double", "pointer", "object of a class")
+    types = ("int", "unsigned int", "long", "unsigned long", "double", "pointer", "object of a class")
     if kind in b"dioxXuc":
         if tag in (4, 6) or (tag == 5 and kind == b"c"):
-            misused(f"{spec} is for integers, the argument is a {words[tag]}")
+            misused(f"{spec} is for integers, the argument is a {types[tag]}")
         elif (
             tag in (2, 3, 5)
             and BITS.get(length, 32) < 64
             and kind != b"c"
             and not -(1 << 31) <= _signed(bits, 64) < 1 << 32
         ):
-            misused(f"{spec} reads 32 bits, the argument is a {words[tag]}: %l{kind.decode()} prints all of it")
+            misused(f"{spec} reads 32 bits, the argument is a {types[tag]}: %l{kind.decode()} prints all of it")
         return _integer(flags, width, places, length, kind, bits)
     if kind in b"fFeEgGaA":
         if tag != 4:
-            misused(f"{spec} is for floating-point numbers, the argument is a {words[tag]}")
+            misused(f"{spec} is for floating-point numbers, the argument is a {types[tag]}")
             value = 0.0
         else:
             value = struct.unpack("<d", struct.pack("<Q", bits & (1 << 64) - 1))[0]
@@ -173,16 +173,20 @@ def _one(
             misused("%s is for char pointers, the argument is an object: use .c_str()")
             return b""
         if tag != 5:
-            misused(f"%s is for strings, the argument is a {words[tag]}")
+            misused(f"%s is for strings, the argument is a {types[tag]}")
             return b""
         data = b"(null)" if bits == 0 else string(bits)
         if places is not None:
             data = data[:places]
-        return data.ljust(width) if b"-" in flags else data.rjust(width)
+        return _padded(data, flags, width)
     if kind == b"p":
         data = b"(nil)" if bits == 0 else f"{bits & (1 << 64) - 1:#x}".encode()
-        return data.ljust(width) if b"-" in flags else data.rjust(width)
+        return _padded(data, flags, width)
     return b"%" + flags + length + kind
+
+
+def _padded(text: bytes, flags: bytes, width: int) -> bytes:
+    return text.ljust(width) if b"-" in flags else text.rjust(width)
 
 
 def _signed(bits: int, size: int) -> int:
@@ -194,7 +198,7 @@ def _integer(flags: bytes, width: int, places: int | None, length: bytes, kind: 
     size = BITS.get(length, 32)
     if kind == b"c":
         data = bytes([bits & 255])
-        return data.ljust(width) if b"-" in flags else data.rjust(width)
+        return _padded(data, flags, width)
     sign = ""
     if kind in b"di":
         value = _signed(bits, size)
@@ -210,7 +214,7 @@ def _integer(flags: bytes, width: int, places: int | None, length: bytes, kind: 
     if b"0" in flags and b"-" not in flags and places is None:
         digits = digits.rjust(width - len(sign), "0")
     text = (sign + digits).encode()
-    return text.ljust(width) if b"-" in flags else text.rjust(width)
+    return _padded(text, flags, width)
 
 
 def real(flags: bytes, width: int, places: int | None, kind: bytes, value: float) -> bytes:
@@ -230,4 +234,4 @@ def real(flags: bytes, width: int, places: int | None, kind: bytes, value: float
     if zero and b"-" not in flags:
         digits = digits.rjust(width - len(sign), "0")
     text = (sign + digits).encode()
-    return text.ljust(width) if b"-" in flags else text.rjust(width)
+    return _padded(text, flags, width)

@@ -1,4 +1,4 @@
-"""What one launch leaves beside its arrays."""
+"""The result of `simt.launch` besides the arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewise.emulator.machine.findings import Finding
 
 @dataclass(frozen=True)
 class Report:
-    """What a launch counted and found."""
+    """Counters, findings and printed text of a launch."""
 
     counters: Mapping[str, int]
     findings: tuple[Finding, ...]

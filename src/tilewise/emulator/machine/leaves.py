@@ -1,4 +1,4 @@
-"""What NumPy holds of a type: the dtype of a number, and the numbers and pointers that a value is made of."""
+"""Types as NumPy holds them: dtypes of numbers, and the leaves (numbers and pointers) of arrays and classes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tilewise.emulator.parse.types import (
     innermost,
 )
 
-NUMBERS = {"__half": HALF, "__nv_bfloat16": BFLOAT16}  # classes in the headers, numbers to NumPy
+NUMBERS = {"__half": HALF, "__nv_bfloat16": BFLOAT16}  # classes in the headers, numbers in the machine
 DTYPES = {  # by kind, bytes and sign
     (kind, size, signed): np.dtype(f"{letter}{size}")
     for kind, signed, letter, sizes in (
@@ -34,7 +34,7 @@ DTYPES = {  # by kind, bytes and sign
 
 
 def numeric(type_: Type) -> Type:
-    """The type as it is computed with here."""
+    """The type with the classes in NUMBERS replaced by numbers."""
     if isinstance(type_, Scalar):
         return VOIDP if type_ is NULLPTR else type_
     if isinstance(type_, (Pointer, Reference)):
@@ -47,7 +47,7 @@ def numeric(type_: Type) -> Type:
 
 
 def dtype_of(type_: Scalar) -> np.dtype[Any]:
-    if type_ is BFLOAT16:  # NumPy has none of its own
+    if type_ is BFLOAT16:  # not in NumPy
         import ml_dtypes
 
         made: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
@@ -82,7 +82,7 @@ def leaf_count(type_: Type) -> int:
 
 
 def leaf_offset(record: Record, offset: int) -> int:
-    """How many leaves come before the one at this offset."""
+    """The index of the leaf at this offset in bytes."""
     return sum(at < offset for _, at in placed_leaves(record))
 
 
@@ -92,7 +92,7 @@ def dtypes_of(type_: Type) -> list[Any]:
 
 
 def element_dtype(type_: Type) -> Any:
-    """The dtype that a buffer behind a pointer to this type holds, and how many cells an element has."""
+    """The dtype of a buffer of this type, and the cells per element; (None, 0) if its leaves differ."""
     inner = innermost(type_)
     dtypes = set(dtypes_of(inner))
     if len(dtypes) != 1 or None in dtypes:

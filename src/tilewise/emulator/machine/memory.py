@@ -1,4 +1,4 @@
-"""Memory: typed buffers (global and shared), cells in registers (local arrays and structs), and pointers into them."""
+"""Memory: typed buffers (global and shared), cells (local arrays and structs), and pointers into both."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class _Unset:
 
 UNSET = _Unset()
 ZERO = np.int64(0)
-NULL = np.int64(-(1 << 40))  # the offset of threads whose pointer is null where that of others is not
+NULL = np.int64(-(1 << 40))  # the offset of a pointer that is null in some lanes only
 
 
 @dataclass
 class MatrixView:
-    """How a buffer is a matrix: `pitch` elements from row to row, `cells` cells an element."""
+    """A buffer as a matrix: `pitch` elements from row to row, `cells` cells per element."""
 
     rows: int
     cols: int
@@ -33,7 +33,7 @@ class MatrixView:
 
 
 class Buffer:
-    """Flat typed memory. Shared buffers hold one instance a block: lane i's starts at `base[i]`."""
+    """Flat typed memory. Shared buffers have one instance per block: lane i's starts at `base[i]`."""
 
     def __init__(
         self, name: str, space: str, data: np.ndarray, size: int, dims: tuple[int, ...] = (), index: int = -1
@@ -47,31 +47,33 @@ class Buffer:
         self.base: Any = None
         self.matrix: MatrixView | None = None
         self.poison = poison(data.dtype)
-        self.known: np.ndarray | None = None  # cells that were given a value; None: all of them
+        self.initialised: np.ndarray | None = None  # per cell; None: all are
         self.shadow: Any = None
         self.loads = 0
         self.stores = 0
-        self.written: np.ndarray | None = None  # cells stored to, where someone wants to know
+        self.written: np.ndarray | None = None  # cells stored to, if that is tracked
 
     def places(self, cells: np.ndarray) -> list[np.ndarray]:
-        """Cells as people write them: row and column in a matrix, subscripts in an array."""
+        """Coordinates of cells: row and column in a matrix, subscripts in an array."""
         if self.matrix is not None:
             element = cells // self.matrix.cells
             return [element // self.matrix.pitch, element % self.matrix.pitch]
-        dims = tuple(max(1, extent) for extent in self.dims or (self.size,))  # 0: launched without bytes
+        dims = tuple(
+            max(1, extent) for extent in self.dims or (self.size,)
+        )  # 0: launched without dynamic shared memory
         return list(np.unravel_index(cells % max(1, self.size), dims))
 
 
 class Cells:
-    """A local array or struct as a list of leaf values, each uniform or one a lane."""
+    """A local array or struct: a list of leaf values, each uniform or per lane."""
 
     def __init__(self, name: str, count: int, dtypes: list[Any], dims: tuple[int, ...] = ()) -> None:
         self.name = name
         self.values: list[Value] = [UNSET] * count
         self.dtypes = dtypes  # of each leaf; None for a pointer
         self.dims = dims
-        self.mask: Any = None  # the mask when it was declared: assignments under it need no select
-        self.partial: dict[int, Any] = {}  # leaves that only some lanes have written: which lanes
+        self.mask: Any = None  # at the declaration; assignments under it need no select
+        self.partial: dict[int, Any] = {}  # leaf -> lanes that have written it, if not all
 
     def get(self, index: int) -> Value:
         value = self.values[index]
@@ -82,14 +84,14 @@ class Cells:
 
     def set(self, index: int, value: Value, mask: Any) -> None:
         old = self.values[index]
-        self._written(index, mask)
+        self._note_write(index, mask)
         if mask is self.mask or old is UNSET:
             self.values[index] = value
         else:
             self.values[index] = merge(mask, value, old)
 
-    def _written(self, index: int, mask: Any) -> None:
-        """Before lanes write a leaf: whose value it will be."""
+    def _note_write(self, index: int, mask: Any) -> None:
+        """Update `partial` before the lanes of `mask` write a leaf."""
         if mask is None or mask is self.mask:
             self.partial.pop(index, None)
         elif self.values[index] is UNSET:
@@ -97,8 +99,8 @@ class Cells:
         elif index in self.partial:
             self.partial[index] = self.partial[index] | mask
 
-    def lacking(self, index: Any, lanes: int) -> Any:
-        """The lanes whose leaf has no value of their own."""
+    def unwritten(self, index: Any, lanes: int) -> Any:
+        """The lanes that have not written the leaf."""
         if not isinstance(index, np.ndarray):
             written = self.partial.get(int(index))
             return np.full(lanes, self.values[int(index)] is UNSET) if written is None else ~written
@@ -108,7 +110,7 @@ class Cells:
         return where
 
     def gather(self, index: np.ndarray, lanes: np.ndarray) -> Value:
-        """One cell a lane; all leaves must be of one type."""
+        """One leaf per lane; all leaves must have one type."""
         table = np.empty((len(self.values), len(lanes)), self.dtypes[0])
         for i in range(len(self.values)):
             table[i] = self.get(i)
@@ -121,7 +123,7 @@ class Cells:
             here = index == i
             if mask is not None:
                 here &= mask
-            self._written(i, here)
+            self._note_write(i, here)
             old = self.values[i]
             if old is UNSET:
                 old = poison(self.dtypes[i])
@@ -129,11 +131,11 @@ class Cells:
 
 
 class Pointer:
-    """A place in a buffer (`offset` in its cells) or in cells. `row` and `symbol` say that the offset is
-    row · (leading dimension) + column; `soft` that a bare leading dimension was added on the way; `nulls` that it is
-    null in some threads."""
+    """A place in a buffer or in cells, at `offset` cells. If `row` is set, the offset is row * (leading dimension
+    `symbol`) + column. `guessed`: a leading dimension was added once, which may mean a row or columns. `nulls`: null in
+    some lanes."""
 
-    __slots__ = ("memory", "nulls", "offset", "row", "soft", "symbol")
+    __slots__ = ("guessed", "memory", "nulls", "offset", "row", "symbol")
 
     def __init__(
         self,
@@ -141,7 +143,7 @@ class Pointer:
         offset: Value,
         row: Value = None,
         symbol: Any = None,
-        soft: bool = False,
+        guessed: bool = False,
         nulls: bool = False,
     ) -> None:
         self.memory = memory
@@ -149,34 +151,34 @@ class Pointer:
         self.offset = offset
         self.row = row
         self.symbol = symbol
-        self.soft = soft
+        self.guessed = guessed
 
-    def moved(self, cells: Value, row: Value = None, symbol: Any = None, soft: bool = False) -> Pointer:
-        """This pointer `cells` further on, `row` rows of which are counted by the symbol."""
+    def moved(self, cells: Value, row: Value = None, symbol: Any = None, guessed: bool = False) -> Pointer:
+        """This pointer moved by `cells`, of which `row` are rows of the leading dimension `symbol`."""
         if symbol is None:
-            return Pointer(self.memory, self.offset + cells, self.row, self.symbol, self.soft or soft, self.nulls)
+            return Pointer(self.memory, self.offset + cells, self.row, self.symbol, self.guessed or guessed, self.nulls)
         if self.symbol is None or self.symbol is symbol:
             total = row if self.row is None else self.row + row
-            return Pointer(self.memory, self.offset + cells, total, symbol, self.soft or soft, self.nulls)
+            return Pointer(self.memory, self.offset + cells, total, symbol, self.guessed or guessed, self.nulls)
         return Pointer(self.memory, self.offset + cells, None, None, True, self.nulls)
 
     @property
     def null(self) -> Any:
-        """In which threads it is null."""
+        """The lanes in which it is null."""
         if self.memory is None or not self.nulls:
             return np.bool_(self.memory is None)
         return self.offset < NULL // 2
 
 
 def merge(mask: Any, new: Value, old: Value) -> Value:
-    """`select` for any value: pointers and structs (tuples of leaves) too."""
+    """`select` for any value, also pointers and structs (tuples of leaves)."""
     if isinstance(new, Pointer):
         if not isinstance(old, Pointer) or old.memory is new.memory is None:
             return new
         if old.memory is None:
-            return Pointer(new.memory, select(mask, new.offset, NULL), new.row, new.symbol, new.soft, True)
+            return Pointer(new.memory, select(mask, new.offset, NULL), new.row, new.symbol, new.guessed, True)
         if new.memory is None:
-            return Pointer(old.memory, select(mask, NULL, old.offset), old.row, old.symbol, old.soft, True)
+            return Pointer(old.memory, select(mask, NULL, old.offset), old.row, old.symbol, old.guessed, True)
         if new.memory is not old.memory:
             raise EngineError("a pointer into different arrays for different threads is not supported")
         row = None if new.row is None or old.row is None else select(mask, new.row, old.row)
@@ -186,7 +188,7 @@ def merge(mask: Any, new: Value, old: Value) -> Value:
             select(mask, new.offset, old.offset),
             row if symbol else None,
             symbol,
-            new.soft or old.soft,
+            new.guessed or old.guessed,
             new.nulls or old.nulls,
         )
     if isinstance(new, tuple):

@@ -1,4 +1,4 @@
-"""What the machine runs: a kernel's closures with its variables, shared arrays and leading dimensions."""
+"""A compiled kernel: closures, variables, shared arrays and leading dimensions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Variable:
     type: Type
     key: tuple[Any, ...]
     slot: int
-    storage: str  # register, cells, shared, reference, constant
+    storage: str  # register, cells, shared, reference, constant, closure
     row_slot: int = -1
     const: Any = None
-    bare: int | None = None
-    buffer: int = -1  # shared: its number
+    dimension: int | None = None  # the leading dimension that it equals, as in `Operand`
+    buffer: int = -1  # of a shared array: its number
     dims: tuple[int, ...] = ()
-    blank: bool = False  # declared without a first value: lanes that a condition leaves out must not read it
-    members: dict[str, int] = field(default_factory=dict)  # leading dimensions among a struct's members
+    blank: bool = False  # declared without an initialiser: inactive lanes must not read it
+    members: dict[str, int] = field(default_factory=dict)  # of a struct: leaf -> leading dimension
 
 
 @dataclass
@@ -33,7 +33,7 @@ class GlobalArray:
 
     name: str
     type: Type
-    values: list[Any] | str | None  # None: zeros; words: why they cannot be made here
+    values: list[Any] | str | None  # None: zeros; a text: why they cannot be computed
 
 
 @dataclass
@@ -43,24 +43,24 @@ class Program:
     parameters: list[Variable]
     body: Run
     slots: int
-    sites: int
+    memos: int
     site_list: list[Site]
     shared: list[tuple[str, Type, tuple[int, ...], bool]]
     symbols: list[Any]
     supplied: dict[str, str]
-    stored: frozenset[Any]  # keys of pointer variables that a store may go through; "*": through one that is not known
-    sources: dict[Any, set[Any]]  # pointer variable <- the pointer variables it is made from
+    stored: frozenset[Any]  # keys of pointer variables that a store may go through; "*": an unknown one
+    sources: dict[Any, set[Any]]  # pointer variable -> the pointer variables it is derived from
     arrays: list[GlobalArray] = field(default_factory=list)
     array_slots: list[int] = field(default_factory=list)
     usage: list[tuple[Any, int]] = field(default_factory=list)
 
     @property
     def static_shared(self) -> int:
-        """Bytes of the arrays that the kernel declares __shared__ with their length."""
+        """Bytes of the __shared__ arrays of declared length."""
         return sum(type_.size for _, type_, _, external in self.shared if not external)
 
     def dynamic(self, size: int) -> dict[str, int]:
-        """The extern __shared__ arrays, each with the bytes that a launch gives all of them together."""
+        """The extern __shared__ arrays, each with the dynamic bytes of the launch."""
         return {name: size for name, *_, external in self.shared if external}
 
     def stores_to(self, parameter: Variable) -> bool:

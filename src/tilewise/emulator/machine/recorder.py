@@ -1,4 +1,4 @@
-"""Events of the blocks that are watched, appended column-wise while a kernel runs."""
+"""Records the events of the watched blocks, column by column, while a kernel runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Recorder:
     def __init__(self, names: list[str], limit: int = 4_000_000) -> None:
         self.names = names
         self.rows: list[dict[str, Any]] = []
-        self.loads: list[dict[str, Any]] = []  # of this statement: a shared store may say where they went
+        self.loads: list[dict[str, Any]] = []  # of this statement; a shared store fills in their destination
         self.limit = limit
         self.count = 0
         self.watched: Any = None  # lanes, as a mask; None: all
@@ -76,7 +76,7 @@ class Recorder:
         symbol: Any,
         value: Any,
     ) -> None:
-        """A load, store or use at cell `index` of the buffer (of this block's instance)."""
+        """Record a load, store or use at cell `index` of the block's instance."""
         lanes = self._lanes(c)
         if not len(lanes):
             return
@@ -109,25 +109,25 @@ class Recorder:
         if kind is EventKind.LOAD and added is not None:
             self.loads.append(added)
 
-    def put(self, c: Lanes, line: int, buffer: Buffer, index: Any, value: Any, fed: bool) -> None:
-        """A shared store: the end of this statement's load where there was one, a fill elsewhere."""
+    def put(self, c: Lanes, line: int, buffer: Buffer, index: Any, value: Any, from_global: bool) -> None:
+        """Record a shared store: the destination of this statement's loads, else a fill."""
         lanes = self._lanes(c)
         if not len(lanes):
             return
         cell = self._pick(c, index, lanes).astype(np.int64)
         last = buffer.dims[-1] if len(buffer.dims) >= 2 else max(1, buffer.size)
         rows, cols = cell // last, cell % last
-        came = np.zeros(len(lanes), np.bool_)
+        loaded = np.zeros(len(lanes), np.bool_)
         for load in self.loads:
             position = np.searchsorted(load["lanes"], lanes)
             position = np.minimum(position, len(load["lanes"]) - 1)
             here = load["lanes"][position] == lanes
-            came |= here
+            loaded |= here
             load["to_array"] = buffer.index
             load["to_row"][position[here]] = rows[here]
             load["to_col"][position[here]] = cols[here]
-        rest = ~came
-        if not fed and rest.any():
+        rest = ~loaded
+        if not from_global and rest.any():
             self._add(
                 c,
                 EventKind.FILL,
@@ -158,7 +158,7 @@ class Recorder:
         columns: dict[str, Any] = {}
         for name, dtype in COLUMNS.items():
             made, begin = np.empty(ends[-1], dtype), 0
-            for row, end in zip(self.rows, ends, strict=True):  # a number for all lanes, or one for each
+            for row, end in zip(self.rows, ends, strict=True):  # broadcasts a number that holds for all lanes
                 made[begin:end] = row[name]
                 begin = end
             columns[name] = made

@@ -1,4 +1,4 @@
-"""What the lanes of a warp tell each other: shuffles, votes and reductions."""
+"""Warp shuffles, votes and reductions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WARP = 32
 
 def _lane(c: Context) -> np.ndarray:
     if not c.whole:
-        raise EngineError("lanes of a warp cannot tell each other anything while they run one at a time")
+        raise EngineError("warp shuffles and votes are not supported while threads run one at a time")
     return c.thread % WARP
 
 
@@ -42,7 +42,7 @@ SHUFFLES: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def shuffle(c: Context, kind: str, value: Any, which: Any, width: Any) -> Any:
-    """Each lane the value of another of its warp; its own where the other is outside the warp or the block."""
+    """Each lane's value from another lane of its warp; its own if that is outside the warp or the block."""
     lane = _lane(c)
     source = SHUFFLES[kind](lane, np.asarray(which).astype(np.int64), np.asarray(width).astype(np.int64))
     moved = c.thread + (source - lane)
@@ -52,7 +52,7 @@ def shuffle(c: Context, kind: str, value: Any, which: Any, width: Any) -> Any:
 
 
 def _by_warp(c: Context, held: np.ndarray, neutral: Any, combine: Any) -> np.ndarray:
-    """One number a warp, over its active lanes, given back to every lane."""
+    """Combine the active lanes of each warp; every lane gets the result."""
     lane = _lane(c)
     warps = -(-c.geometry.threads // WARP)
     grid = np.full((c.block_count, warps, WARP), neutral, held.dtype)

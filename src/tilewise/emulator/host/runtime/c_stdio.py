@@ -12,7 +12,7 @@ from tilewise.emulator.host.runtime.program_files import opened, put, removed
 from tilewise.emulator.host.runtime.scanning import scan
 from tilewise.emulator.host.runtime.session import Function, Session, runtime
 from tilewise.emulator.machine.findings import Kind
-from tilewise.emulator.machine.formatting import formatted, quick, quickly
+from tilewise.emulator.machine.formatting import format_quickly, formatted, python_format
 
 MOST_ARGUMENTS = 1 << 16  # of a call of printf
 
@@ -51,9 +51,9 @@ def own_arguments(function: Function) -> Function:
 
 def _text(s: Session, format_: int, packed: int, count: int) -> bytes:
     text = string(s, format_)
-    how = quick(text)
+    how = python_format(text)
     if how is not None and len(how.fits) == count:
-        made = quickly(how, ctypes.string_at(packed, 16 * count))
+        made = format_quickly(how, ctypes.string_at(packed, 16 * count))
         if made is not None:
             return made
     line = s.line

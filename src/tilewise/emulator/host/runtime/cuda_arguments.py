@@ -115,7 +115,7 @@ class Arguments:
             data = memory.view(block.address, usable).view(dtype)
             buffer = Buffer(name, "global", data, size)
             if size and not memory.has(block.address, size * dtype.itemsize, HAS_VALUE):
-                buffer.known = _known(memory, block.address, size, dtype.itemsize)
+                buffer.initialised = _known(memory, block.address, size, dtype.itemsize)
             self.blocks[key] = (block, buffer)
         if stores and buffer.shadow is None:
             buffer.shadow = Shadow(buffer, False)
@@ -146,8 +146,8 @@ class Arguments:
     def finished(self, line: int) -> None:
         """Cells that the kernel stored to have a value now."""
         for block, buffer in self.blocks.values():
-            if buffer.known is not None:
-                self._give_values(block, buffer.known, buffer.data.dtype.itemsize)
+            if buffer.initialised is not None:
+                self._give_values(block, buffer.initialised, buffer.data.dtype.itemsize)
             if buffer.shadow is not None:
                 block.written = True
                 if block.kind in SEEN_BY_BOTH:

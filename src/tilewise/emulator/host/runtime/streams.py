@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tilewise.emulator.host.runtime.c_memory import string, writable
 from tilewise.emulator.host.runtime.program_files import opened, put
 from tilewise.emulator.host.runtime.session import Session, runtime
-from tilewise.emulator.machine.formatting import bounded, real
+from tilewise.emulator.machine.formatting import check_places, real
 from tilewise.errors import EngineError
 
 
@@ -48,7 +48,7 @@ def out(s: Session, number: int) -> Out:
 
 def send(s: Session, o: Out, data: bytes) -> None:
     if o.width > len(data):
-        bounded(o.width)
+        check_places(o.width)
         pad = o.fill * (o.width - len(data))
         if o.align == 1:
             data += pad
@@ -99,7 +99,7 @@ def os_real(s: Session, number: int, value: float) -> None:
 
 def real_text(o: Out, value: float) -> bytes:
     places = o.precision if o.precision >= 0 else 6  # fewer than none are no wish, as printf has it
-    bounded(places)
+    check_places(places)
     kind = o.fixed or "g"
     flags = (b"+" if o.plus else b"") + (b"#" if o.point and kind == "g" else b"")
     text = real(flags, 0, places or int(kind == "g"), kind.encode(), value)
