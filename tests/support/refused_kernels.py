@@ -26,7 +26,7 @@ def judged(path: Path) -> list[tuple[str, str, str]]:
     """(kernel, why lanes refuse it, why compiled code then does) for each kernel launched; '' where one takes it."""
     from tilewise.emulator.host.running import build
     from tilewise.emulator.host.runtime.compiled_kernel import compiled
-    from tilewise.emulator.host.runtime.cuda_launch import for_the_machine, prepare
+    from tilewise.emulator.host.runtime.cuda_launch import for_interpreter, prepare
     from tilewise.emulator.machine.lanes import Geometry
 
     os.chdir(path.parent)
@@ -36,7 +36,7 @@ def judged(path: Path) -> list[tuple[str, str, str]]:
     for site in session.program.launches:
         if site.kernel is None or any(name == site.kernel.name for name, *_ in out):
             continue
-        lanes = for_the_machine(session, site)[1]
+        lanes = for_interpreter(session, site)[1]
         made: object = ""
         if lanes:
             try:

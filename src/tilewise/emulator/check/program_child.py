@@ -66,7 +66,7 @@ def main() -> None:
     try:
         session, text = build(Path(settings["path"]), options, report)
         watch.session, watch.part = session, "compiling it"
-        session.cuda.word = _word
+        session.cuda.phrase = _word
         session.faults.announce = report.announce
         session.files = BrokeredFiles(settings.get("files", -1))
         if settings.get("dump"):

@@ -29,12 +29,12 @@ from tilewise.emulator.host.runtime import (
     fourier,
     host_faults,
     images,
+    initialised_ranges,
     mixed_gemm,
     program_files,
     releases,
     streams,
     thrust,
-    whole_arrays,
 )
 from tilewise.emulator.host.runtime.linking import symbols_of
 from tilewise.emulator.host.runtime.sealing import reserve, seal
@@ -51,7 +51,7 @@ STACK_LEFT = 16 << 20  # of it for the runtime's functions, and BYTES_A_LINE of 
 BYTES_A_LINE = 16  # that a line of LLVM's text may take of it
 REGISTERED = (  # imported for their functions
     c_memory, c_misc, c_stdio, cpp_library, cuda_api, cuda_libraries, exceptions, fourier, host_faults, images,
-    mixed_gemm, program_files, releases, streams, thrust, whole_arrays,
+    mixed_gemm, program_files, releases, streams, thrust, initialised_ranges,
 )  # fmt: skip
 
 
@@ -128,7 +128,7 @@ def _built(
     session.program = program
     session.before_report.append(host_faults.small_allocations)
     session.cuda = cuda_api.new_card(session, path)
-    session.at_end.append(comparisons.judge_comparisons)
+    session.at_end.append(comparisons.check_comparisons)
     try:
         text = module_text(program)
     except TilewiseError as error:

@@ -1,13 +1,13 @@
-"""Arithmetic of scalars: conversions, comparisons, operations; of one thread or, by `width`, of all lanes of a vector.
+"""Conversions, comparisons and operations of scalars, or of vectors of `width` lanes.
 
-Where C leaves it open the host does as x86-64, a kernel as the card: shifted by more bits than there are, a number is
-shifted by that count modulo its bits, or out; divided by 0 it is all ones on the card, which stops at no division."""
+Where C leaves behaviour undefined, the host behaves as x86-64 and a kernel as the GPU: a shift count that is too large
+is taken modulo the number of bits on x86-64, and shifts everything out on the GPU, where x / 0 is all ones."""
 
 from __future__ import annotations
 
 from tilewise.emulator.host.lower import float_to_integer
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.float_to_integer import number, of
+from tilewise.emulator.host.lower.float_to_integer import lanes_type, splat
 from tilewise.emulator.host.lower.values import NotInLockstep
 from tilewise.emulator.parse.types import Scalar
 
@@ -19,8 +19,8 @@ FLOATING = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 
 
 def converted(b: Builder, text: str, source: Scalar, type_: Scalar, width: int = 1) -> str:
-    """As another type; the same text where nothing is to be done."""
-    here, there = of(source.llvm, width), of(type_.llvm, width)
+    """As another type; the same text if that needs no instruction."""
+    here, there = lanes_type(source.llvm, width), lanes_type(type_.llvm, width)
     extend = "sext" if source.signed and source.kind != "bool" else "zext"
     if source.llvm == type_.llvm and source.kind == type_.kind:
         return text
@@ -44,8 +44,8 @@ def converted(b: Builder, text: str, source: Scalar, type_: Scalar, width: int =
 
 
 def operated(b: Builder, op: str, type_: Scalar, one: str, two: str, width: int = 1) -> str:
-    """Of two values of this type; a comparison gives an i1. Overflow is not looked at."""
-    kind = of(type_.llvm, width)
+    """An operation on two values of this type, without a check for overflow; a comparison gives an i1."""
+    kind = lanes_type(type_.llvm, width)
     if op in SIGNED_COMPARE:
         table = FLOAT_COMPARE if type_.floating else SIGNED_COMPARE if type_.signed else UNSIGNED_COMPARE
         return b.make(f"{'fcmp' if type_.floating else 'icmp'} {table[op]} {kind} {one}, {two}")
@@ -55,28 +55,32 @@ def operated(b: Builder, op: str, type_: Scalar, one: str, two: str, width: int 
 
 
 def _divided(b: Builder, op: str, type_: Scalar, one: str, two: str, width: int) -> str:
-    """The least number by -1 wraps on the card. The host has seen to both before."""
+    """On the card INT_MIN / -1 wraps. On the host the caller has already checked for that and for zero."""
     llvm, name = type_.llvm, ("s" if type_.signed else "u") + INTEGER[op]
-    kind, truth = of(llvm, width), of("i1", width)
+    kind, truth = lanes_type(llvm, width), lanes_type("i1", width)
     if not b.program.device:
         return b.make(f"{name} {kind} {one}, {two}")
     odd = zero = b.make(f"icmp eq {kind} {two}, zeroinitializer")
     if type_.signed:
-        odd = b.make(f"or {truth} {zero}, {b.make(f'icmp eq {kind} {two}, {number(llvm, -1, width)}')}")
-    divisor = b.make(f"select {truth} {odd}, {kind} {number(llvm, 1, width)}, {kind} {two}")
+        odd = b.make(f"or {truth} {zero}, {b.make(f'icmp eq {kind} {two}, {splat(llvm, -1, width)}')}")
+    divisor = b.make(f"select {truth} {odd}, {kind} {splat(llvm, 1, width)}, {kind} {two}")
     made = b.make(f"{name} {kind} {one}, {divisor}")
     if type_.signed and op == "/":
         made = b.make(f"select {truth} {odd}, {kind} {b.make(f'sub {kind} zeroinitializer, {one}')}, {kind} {made}")
-    return b.make(f"select {truth} {zero}, {kind} {number(llvm, -1, width)}, {kind} {made}")
+    return b.make(f"select {truth} {zero}, {kind} {splat(llvm, -1, width)}, {kind} {made}")
 
 
 def shifted(b: Builder, op: str, type_: Scalar, one: str, count: str, width: int = 1) -> str:
-    """A count below 0 is a large one."""
-    kind, truth, last = of(type_.llvm, width), of("i1", width), number(type_.llvm, type_.size * 8 - 1, width)
+    """A negative count is treated as a large unsigned one."""
+    kind, truth, last = (
+        lanes_type(type_.llvm, width),
+        lanes_type("i1", width),
+        splat(type_.llvm, type_.size * 8 - 1, width),
+    )
     name = "shl" if op == "<<" else "ashr" if type_.signed else "lshr"
     if not b.program.device:
         return b.make(f"{name} {kind} {one}, {b.make(f'and {kind} {count}, {last}')}")
-    out = b.make(f"icmp ugt {kind} {count}, {last}")
-    within = b.make(f"select {truth} {out}, {kind} {last}, {kind} {count}")
-    made = b.make(f"{name} {kind} {one}, {within}")
-    return made if name == "ashr" else b.make(f"select {truth} {out}, {kind} zeroinitializer, {kind} {made}")
+    large = b.make(f"icmp ugt {kind} {count}, {last}")
+    clamped = b.make(f"select {truth} {large}, {kind} {last}, {kind} {count}")
+    made = b.make(f"{name} {kind} {one}, {clamped}")
+    return made if name == "ashr" else b.make(f"select {truth} {large}, {kind} zeroinitializer, {kind} {made}")

@@ -1,4 +1,4 @@
-"""LLVM's text of one function while it is written: blocks, temporaries, the frame in checked memory, clean-ups."""
+"""Builds the LLVM text of one function: blocks, temporaries, the frame in checked memory, destructor calls."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from tilewise.emulator.host.lower.marks import SHADOW
 from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.lower.values import Local, Value
 from tilewise.emulator.parse.late import late
-from tilewise.emulator.parse.types import BOOL, Record, Type, stored
+from tilewise.emulator.parse.types import BOOL, Record, Type
 from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import KernelError
 
-FRAME_GAP = 64  # bytes between variables of a frame, which nobody may touch
+FRAME_GAP = 64  # unaddressable bytes between variables of a frame
 
 
 def by_address(type_: Type) -> str:
-    """How an object is passed: the callee relies on the address, so that `containment` looks at each call's."""
+    """Objects are passed by address; the callee does not check it, so `containment` checks it in each call."""
     return f"ptr dereferenceable({max(1, type_.size)})"
 
 
 @dataclass
 class Scope:
     names: dict[str, Any] = field(default_factory=dict)
-    destroy: list[tuple[Record, str]] = field(default_factory=list)  # objects to take down at its end
+    destroy: list[tuple[Record, str]] = field(default_factory=list)  # objects to destroy at its end
     arrays: list[tuple[Record, str, int]] = field(default_factory=list)
 
 
 @dataclass
 class Target:
-    """Where break and continue go, and how many scopes stay open there."""
+    """Labels of break and continue, and the number of scopes that remain open there."""
 
     leave: str
     again: str | None
     depth: int
-    regions: int = 0  # of lanes that are open in the loop's body
-    parted: bool = False  # lanes leave it one by one
+    regions: int = 0  # open mask regions in the loop's body
+    divergent: bool = False  # each lane leaves on its own
 
 
 class Builder:
@@ -47,20 +47,20 @@ class Builder:
         self.scopes: list[Scope] = [Scope()]
         self.env = replace(environment, local=self.find)
         self.library = library
-        self.for_card = False  # the first value of a variable of the card is being made
+        self.for_card = False  # lowering the initialiser of a __device__ variable
         self.lines: list[str] = []
         self.allocas: list[str] = []
-        self.slots: list[str] = []  # addresses in the frame, made where it is entered: a goto may pass a declaration
+        self.slots: list[str] = []  # frame addresses, computed in the entry block: a goto may skip a declaration
         self.count = 0
         self.open = True
         self.frame = 0
         self.targets: list[Target] = []
         self.labels: dict[str, str] = {}
-        self.handlers: list[tuple[int, str]] = []  # of the try blocks around: scopes that stay open, and where they are
+        self.handlers: list[tuple[int, str]] = []  # of enclosing try blocks: scopes that remain open, label
         self.temporaries: list[tuple[Record, str]] = []
         self.result: Type | None = None
         self.body: Any = None  # of the function
-        self.variadic = False  # it takes further arguments
+        self.variadic = False
         self.calls: set[str] = set()
         self.line = 0
         self.escaping: set[str] = set()
@@ -68,17 +68,17 @@ class Builder:
         self.cases: list[Any] = []
         self.statics = 0
         self.noted_line = 0
-        self.watched: dict[int, Any] = {}  # differences that are compared, by their node
-        self.limits: dict[int, Any] = {}  # and what they are held against
-        self.trusted: dict[int, str] = {}  # subscripts, by their node, that were looked at before the loop around them:
-        # each with the array's first element then, which may stand in memory that the loop stores to
-        self.known: dict[int, Any] = {}  # expressions, by their node, that have been computed
-        self.takes_values = False  # an object was copied: bytes may have lost theirs
-        self.nest: Any = None  # the loop around whose inner sums are computed for several columns at once
-        self.attributes = "#0"  # of the function; #1 has this processor's vectors
-        self.sure = False  # nothing that is lowered now can overflow
-        self.lanes: Any = None  # where threads run side by side: how many, and which of them run here
-        self.outer: Any = None  # finds variables of the function around, where only a type is asked for
+        self.differences: dict[int, Any] = {}  # see `reference_comparisons`, by node: the `-` in fabs(a - b)
+        self.limit_tests: dict[int, Any] = {}  # and comparisons of it with a limit
+        self.prechecked: dict[int, str] = {}  # subscripts, by node, that were checked before the enclosing loop:
+        # the array's address, loaded once: the loop may store to the memory that holds the pointer
+        self.computed: dict[int, Any] = {}  # values of expressions that are already lowered, by node
+        self.may_uninitialise = False  # an object was copied: initialised bytes may have become uninitialised
+        self.nest: Any = None  # the enclosing loop nest whose inner sums are vectorised (`adjacent_sums`)
+        self.attributes = "#0"  # of the function; #1 enables this processor's vector instructions
+        self.no_overflow = False  # what is lowered now is known not to overflow
+        self.lanes: Any = None  # `Lanes` of a vectorised kernel
+        self.outer: Any = None  # looks up variables of the enclosing function, for unevaluated operands
 
     # -- text
 
@@ -95,7 +95,7 @@ class Builder:
             self.lines.append("  " + text)
 
     def make(self, text: str) -> str:
-        """An instruction with a result."""
+        """Emit an instruction with a result; the result's name."""
         name = self.name()
         self.emit(f"{name} = {text}")
         return name
@@ -129,10 +129,10 @@ class Builder:
         line = getattr(node, "line", 0) or self.line
         return self.program.refusal(message, line, getattr(node, "column", 1) or 1)
 
-    # -- memory of this call
+    # -- the frame
 
     def frame_slot(self, size: int, align: int) -> str:
-        """A ptr into this call's part of the checked stack."""
+        """A ptr into the function's frame on the checked stack."""
         align = max(16, align)
         self.frame = -(-self.frame // align) * align
         offset = self.frame
@@ -143,13 +143,13 @@ class Builder:
         return address
 
     def temporary(self, type_: Type) -> str:
-        """Memory for an unnamed object; its bytes may be touched and are not yet given a value."""
+        """Memory for an unnamed object: addressable, not initialised."""
         address = self.frame_slot(type_.size, type_.align)
-        self.shade(address, str(type_.size), 1)
+        self.set_state(address, str(type_.size), 1)
         return address
 
-    def shade(self, address: str, size: str, state: int) -> None:
-        """Mark bytes: 0 nobody's, 1 without a value, 3 with one."""
+    def set_state(self, address: str, size: str, state: int) -> None:
+        """Set the shadow of bytes: 0 unaddressable, 1 uninitialised, 3 initialised."""
         at = self.make(f"ptrtoint ptr {address} to i64")
         there = self.make(f"add i64 {at}, {self.program.memory.shift}{SHADOW}")
         pointer = self.make(f"inttoptr i64 {there} to ptr")
@@ -192,17 +192,17 @@ class Builder:
             late.destroy(self, record, address)
 
     def clean_to(self, depth: int) -> None:
-        """Take down what lives in scopes above `depth`, which a jump leaves."""
+        """Destroy the objects of the scopes above `depth`, which a jump leaves."""
         for scope in reversed(self.scopes[depth:]):
             self.clean(scope)
 
     @contextmanager
     def full_expression(self) -> Iterator[None]:
-        """Temporaries made inside are taken down at its end."""
-        kept, self.temporaries = self.temporaries, []
+        """Temporaries made inside are destroyed at its end."""
+        outer, self.temporaries = self.temporaries, []
         yield
         self.end_temporaries()
-        self.temporaries = kept
+        self.temporaries = outer
 
     def end_temporaries(self) -> None:
         for record, address in reversed(self.temporaries):
@@ -212,15 +212,14 @@ class Builder:
     # -- calls
 
     def note_line(self, line: int, column: int = 0) -> None:
-        """Tell the runtime which line of the program is running, before something that may complain; and which of
-        several calls on it."""
+        """Store the current line, and the column of a call on it, where the runtime reads them for its reports."""
         place = line | column << 32
         if not self.library and line and self.noted_line != place:
             self.emit(f"store i64 {place}, ptr inttoptr (i64 {self.program.memory.line_address} to ptr)")
             self.noted_line = place
 
     def call(self, result: Type, callee: str, arguments: list[tuple[str, str]], llvm: str | None = None) -> str:
-        """A call; arguments are (LLVM type, text). The name of the result, or ''."""
+        """Emit a call; arguments are (LLVM type, text). The name of the result, or ''."""
         given = ", ".join(f"{t} {v}" for t, v in arguments)
         kind = llvm if llvm is not None else result.llvm
         self.calls.add(callee)
@@ -229,21 +228,21 @@ class Builder:
             return ""
         return self.make(f"call {kind} {callee}({given})")
 
-    def complain(self, condition: str, callee: str, arguments: list[tuple[str, str]]) -> None:
-        """Where `condition` holds, call into the runtime; it is not expected to."""
+    def report_if(self, condition: str, callee: str, arguments: list[tuple[str, str]]) -> None:
+        """If `condition` holds, which is unlikely, call a reporting function of the runtime."""
         bad, good = self.label(), self.label()
         self.branch(condition, bad, good, likely=False)
         self.begin(bad)
         self.program.external(callee)
         if self.lanes is not None:
-            self.lanes.who(self)
+            self.lanes.set_reporting_lane(self)
         given = ", ".join(f"{t} {v}" for t, v in arguments)
         self.emit(f"call void @{callee}({given}) cold")
         self.jump(good)
         self.begin(good)
 
     def line_text(self) -> str:
-        """The line to complain about: this one, or in a library function the caller's."""
+        """The line to report: the current one; in a library function, that of the program's call."""
         if not self.library:
             return str(self.line)
         return self.make(f"load i32, ptr inttoptr (i64 {self.program.memory.line_address} to ptr)")
@@ -253,6 +252,3 @@ class Builder:
 
     def from_memory(self, type_: Type, text: str) -> str:
         return self.make(f"trunc i8 {text} to i1") if type_ is BOOL else text
-
-    def stored(self, type_: Type) -> str:
-        return stored(type_)

@@ -1,4 +1,4 @@
-"""Calls that are lowered in place: what C++ spells as a function and no header can."""
+"""Built-in functions, lowered in place: those that the library's headers cannot express in C++."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewise.emulator.parse.late import late
 
 
 def _intrinsic(name: str, type_: types.Scalar) -> Callable[[Builder, tree.Call], Value]:
-    """LLVM's function of one number."""
+    """An LLVM intrinsic of one number."""
 
     def call(b: Builder, node: tree.Call) -> Value:
         value = convert(b, late.lower(b, node.arguments[0]), type_)
@@ -26,13 +26,13 @@ def _intrinsic(name: str, type_: types.Scalar) -> Callable[[Builder, tree.Call],
 
 
 def _make(b: Builder, node: tree.Call) -> Any:
-    """__make(p, …): an object at p, of the type p points to."""
-    pointer = convert(b, late.lower(b, node.arguments[0]), late._type_only(b, node.arguments[0]))
+    """__make(p, …): construct an object at p, of the type that p points to."""
+    pointer = convert(b, late.lower(b, node.arguments[0]), late.unevaluated_type(b, node.arguments[0]))
     to = pointer.type.to  # type: ignore[attr-defined]
     given = late.operands(b, node.arguments[1:])
     if isinstance(to, types.Record):
-        b.shade(pointer.text, str(b.program.size_of(to)), 1)
-        b.program.memory.loses_values = True
+        b.set_state(pointer.text, str(b.program.size_of(to)), 1)
+        b.program.memory.may_uninitialise = True
         construct(b, to, pointer.text, given)
         return Value(types.VOID, "")
     late.initialise(b, Place(to, pointer.text, INIT), given[0] if given else Value(types.INT, "0"))
@@ -40,13 +40,13 @@ def _make(b: Builder, node: tree.Call) -> Any:
 
 
 def _unmake(b: Builder, node: tree.Call) -> Any:
-    """__unmake(p): take down the object at p."""
-    _taken_down(b, node)
+    """__unmake(p): destroy the object at p."""
+    _destroy_pointee(b, node)
     return Value(types.VOID, "")
 
 
-def _taken_down(b: Builder, node: tree.Call) -> tuple[Any, Any]:
-    """Where the object was, and its type."""
+def _destroy_pointee(b: Builder, node: tree.Call) -> tuple[Any, Any]:
+    """Call the destructor; the pointer, and the type that it points to."""
     value = late.lower(b, node.arguments[0])
     pointer = convert(b, value, value.type)
     to = pointer.type.to  # type: ignore[attr-defined]
@@ -56,10 +56,10 @@ def _taken_down(b: Builder, node: tree.Call) -> tuple[Any, Any]:
 
 
 def _drop(b: Builder, node: tree.Call) -> Any:
-    """__drop(p): take it down, and nobody may touch its room from now on; who knew of values there asks again."""
-    pointer, to = _taken_down(b, node)
-    b.shade(pointer.text, str(b.program.size_of(to)), 0)
-    b.program.memory.loses_values = True
+    """__drop(p): destroy the object and make its bytes unaddressable; a new epoch invalidates checks of them."""
+    pointer, to = _destroy_pointee(b, node)
+    b.set_state(pointer.text, str(b.program.size_of(to)), 0)
+    b.program.memory.may_uninitialise = True
     epoch = f"ptr inttoptr (i64 {b.program.memory.epoch_address} to ptr)"
     after = b.make(f"add i64 {b.make(f'load i64, {epoch}')}, 1")
     b.emit(f"store i64 {after}, {epoch}")
@@ -72,7 +72,7 @@ def _addressof(b: Builder, node: tree.Call) -> Any:
 
 
 def _variadic(b: Builder, node: tree.Call) -> Any:
-    """What this call was given behind its …: where va_start begins."""
+    """The variadic arguments of this call: the start of a va_list."""
     _require_variadic(b, node)
     return Value(types.Pointer(types.CHAR), "%variadic")
 
@@ -96,7 +96,7 @@ BUILTIN = {
     "__variadic": _variadic, "__variadic_count": _variadic_count,
 }  # fmt: skip
 
-INTERNAL = frozenset({"__make", "__unmake", "__drop", "__wait"})  # of the library: they trust their pointers
+INTERNAL = frozenset({"__make", "__unmake", "__drop", "__wait"})  # only the library may call them: no pointer checks
 
 late.BUILTIN = BUILTIN
 late.INTERNAL = INTERNAL

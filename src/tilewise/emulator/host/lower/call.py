@@ -43,18 +43,17 @@ def lower_call(b: Builder, node: tree.Call) -> Any:
     pointer = rvalue(b, callee)
     if isinstance(pointer.type, Pointer) and isinstance(pointer.type.to, FunctionType):
         return _through_pointer(b, pointer, late.operands(b, node.arguments), node)
-    _ = late.lower
     raise b.refuse("this is not a function and cannot be called", node)
 
 
 def _callee(b: Builder, node: tree.Call) -> Any:
-    """The function named; a free function is also looked for in the namespaces of its arguments."""
+    """The called function; free functions are also looked up in the namespaces of their arguments."""
     std = _of_the_library(b, node)
     return std if std is not None else late.lower(b, node.function)
 
 
 def _of_the_library(b: Builder, node: tree.Call) -> Overloads | None:
-    """begin(v), sort(…) without std::, where nothing of the program has that name and an argument is the library's."""
+    """Argument-dependent lookup in std: begin(v), sort(…), unless the program has something of that name."""
     if not isinstance(node.function, tree.Name) or "::" in node.function.name:
         return None
     name, entities = node.function.name, b.program.entities
@@ -74,7 +73,7 @@ def _of_the_library(b: Builder, node: tree.Call) -> Overloads | None:
 
 
 def _iterator(node: Any) -> bool:
-    """v.begin(): a pointer here, and a class of the library elsewhere."""
+    """v.begin(): a pointer here, but a class of namespace std in other implementations."""
     inside = node.function if isinstance(node, tree.Call) else None
     known = ("begin", "end", "cbegin", "cend", "rbegin", "rend")
     return isinstance(inside, (tree.Member, tree.Name)) and inside.name in known
@@ -113,7 +112,7 @@ def call_choice(
     slot = None if qualified or receiver is None else late.virtual_slot(b, function, choice.record, receiver)
     if slot is not None and choice.record is not None and "~" not in function.name:
         instance = program.declared(function, choice.record)
-        return call_instance(b, instance, None, values, node, late.through_table(b, object_place(receiver), slot))
+        return call_instance(b, instance, None, values, node, late.virtual_callee(b, object_place(receiver), slot))
     if function.tokens is None and function.body is None and not function.defaulted:
         return _external(b, function, values, node)
     instance = program.instance(function, choice.bindings, choice.record)
@@ -126,7 +125,7 @@ def call_choice(
 
 
 def _receiver(b: Builder, place: Place, offset: int) -> str:
-    """The address of the object that a method is called on. The methods of the library call each other unasked."""
+    """The address of the object that a method is called on, checked except in calls within the library."""
     address = place.address
     if place.check == FULL and not b.library and isinstance(place.type, Record) and place.type.size:
         address = check_object(b, address, place.type.size)
@@ -135,13 +134,13 @@ def _receiver(b: Builder, place: Place, offset: int) -> str:
 
 def call_instance(
     b: Builder, instance: Instance, this: str | None, values: list[Any], node: Any = None,
-    behind: tuple[str, str] | None = None,
+    override: tuple[str, str] | None = None,
 ) -> Any:  # fmt: skip
-    """Call it; `behind` is the function and the object that a table of virtual methods names instead."""
+    """Call it; `override`: the function and the object from the vtable, called instead."""
     given: list[tuple[str, str]] = []
     symbol = instance.symbol
-    if behind is not None:
-        symbol, this = behind
+    if override is not None:
+        symbol, this = override
     result = instance.result
     if result is AUTO:
         raise b.refuse(f"{instance.node.name} is called before its result is known", node)
@@ -158,11 +157,11 @@ def call_instance(
             given.append(pass_value(b, values[i], type_))
         else:
             default = instance.node.parameters[i].default
-            kept, b.env = b.env, instance.env
+            env, b.env = b.env, instance.env
             given.append(pass_value(b, late.lower(b, default), type_))
-            b.env = kept
+            b.env = env
     if instance.node.variadic:
-        given += packed(b, values[len(instance.parameters) :], checked=True)
+        given += pack_variadic(b, values[len(instance.parameters) :], checked=True)
     b.line = line
     if instance.node.library and not b.library:
         b.note_line(b.line, _column(node))
@@ -171,12 +170,12 @@ def call_instance(
     text = b.call(result, symbol, given, "void" if space else None)
     if not instance.node.library:
         b.noted_line = 0
-    late.ask_thrown(b)
-    return finished(b, result, space or text)
+    late.check_thrown(b)
+    return call_result(b, result, space or text)
 
 
-def finished(b: Builder, result: Type, text: str) -> Any:
-    """A call's result as a value or a place; objects are taken down at the end of the expression."""
+def call_result(b: Builder, result: Type, text: str) -> Any:
+    """A call's result as a value or a place; a returned object is destroyed at the end of the full expression."""
     if isinstance(result, Reference):
         return place_of(Value(result, text))
     if isinstance(result, Record):
@@ -187,7 +186,7 @@ def finished(b: Builder, result: Type, text: str) -> Any:
 
 
 def pass_value(b: Builder, value: Any, type_: Type) -> tuple[str, str]:
-    """One argument: scalars in registers, objects as the address of a copy."""
+    """LLVM type and text of an argument: scalars by value, objects as the address of a copy."""
     if isinstance(value, tree.Braces):
         target = types.bare(type_)
         if isinstance(target, Record):
@@ -206,8 +205,8 @@ def _through_pointer(b: Builder, pointer: Value, values: list[Any], node: tree.C
     if len(values) != len(target.parameters):
         raise b.refuse(f"this function takes {len(target.parameters)} arguments, {len(values)} are given", node)
     null = b.make(f"icmp eq ptr {pointer.text}, null")
-    b.complain(null, "rt_null_call", [("i32", b.line_text())])
-    if not b.program.device:  # in kernels it is a handle
+    b.report_if(null, "rt_null_call", [("i32", b.line_text())])
+    if not b.program.device:  # in kernels function pointers are handles
         require_function(b, pointer.text, target)
     given: list[tuple[str, str]] = []
     space = ""
@@ -220,8 +219,8 @@ def _through_pointer(b: Builder, pointer: Value, values: list[Any], node: tree.C
         text = late.call_by_handle(b, pointer.text, target, given)
     else:
         text = b.call(target.result, pointer.text, given, "void" if space else None)
-    late.ask_thrown(b)
-    return finished(b, target.result, space or text)
+    late.check_thrown(b)
+    return call_result(b, target.result, space or text)
 
 
 def _external(b: Builder, function: tree.Function, values: list[Any], node: Any) -> Any:
@@ -229,20 +228,19 @@ def _external(b: Builder, function: tree.Function, values: list[Any], node: Any)
     program = b.program
     if not function.library:
         raise b.refuse(f"{function.name} is declared and never defined: its file is not part of this program", node)
-    env = b.program.resolve
-    here = Environment(scope=function.scope)
-    parameters = [env(p.type, here) for p in function.parameters]
-    result = env(function.result, here)
+    env = Environment(scope=function.scope)
+    parameters = [program.resolve(p.type, env) for p in function.parameters]
+    result = program.resolve(function.result, env)
     given = [pass_value(b, v, t) for v, t in zip(values, parameters, strict=False)]
-    for (_, text), type_ in zip(given, parameters, strict=False):  # atexit: the runtime calls what it is given
+    for (_, text), type_ in zip(given, parameters, strict=False):  # callbacks, as of atexit
         if isinstance(type_, Pointer) and isinstance(type_.to, FunctionType):
             require_function(b, text, type_.to)
     if len(values) < len(parameters):
         for parameter, type_ in zip(function.parameters[len(values) :], parameters[len(values) :], strict=True):
             given.append(pass_value(b, late.lower(b, parameter.default), type_))
     if function.variadic:
-        given += packed(b, values[len(parameters) :])
-    # a name of its own: LLVM calls memset and memmove itself, and must not meet ours
+        given += pack_variadic(b, values[len(parameters) :])
+    # a prefixed name: LLVM emits calls of memset and memmove itself, which must not reach these
     name = PREFIX + function.name.rpartition("::")[2]
     kinds = ", ".join(t.partition(" ")[0] for t, _ in given)
     llvm = "i8" if result is types.BOOL else result.llvm
@@ -252,7 +250,7 @@ def _external(b: Builder, function: tree.Function, values: list[Any], node: Any)
     text = b.call(result, f"@{name}", [("i8" if t == "i1" else t, _widened(b, t, v)) for t, v in given], llvm)
     if result is types.BOOL:
         text = b.make(f"icmp ne i8 {text}, 0")
-    return finished(b, result, text)
+    return call_result(b, result, text)
 
 
 def _column(node: Any) -> int:
@@ -263,22 +261,22 @@ def _widened(b: Builder, llvm: str, text: str) -> str:
     return b.make(f"zext i1 {text} to i8") if llvm == "i1" else text
 
 
-def packed(b: Builder, values: list[Any], checked: bool = False) -> list[tuple[str, str]]:
-    """The arguments behind …: pairs of a tag and eight bytes, and how many; `checked` where the program reads them."""
+def pack_variadic(b: Builder, values: list[Any], checked: bool = False) -> list[tuple[str, str]]:
+    """Variadic arguments as pairs of a tag and eight bytes, and their count; `checked` if the program reads them."""
     count = len(values)
     if checked:
         space = b.frame_slot(16 * max(1, count), 16)
-        b.shade(space, str(16 * max(1, count)), 3)
+        b.set_state(space, str(16 * max(1, count)), 3)
     else:
         space = b.alloca(f"[{max(1, 2 * count)} x i64]")
     for i, value in enumerate(values):
-        tag, bits = _packed(b, value)
+        tag, bits = _pack_argument(b, value)
         b.emit(f"store i64 {tag}, ptr {b.offset(space, 16 * i)}")
         b.emit(f"store i64 {bits}, ptr {b.offset(space, 16 * i + 8)}")
     return [("ptr", space), ("i64", str(count))]
 
 
-def _packed(b: Builder, value: Any) -> tuple[int, str]:
+def _pack_argument(b: Builder, value: Any) -> tuple[int, str]:
     made = rvalue(b, value)
     type_ = made.type
     if isinstance(type_, Record):

@@ -1,4 +1,4 @@
-"""Template arguments of a class that a declaration leaves out, from its first values: `std::pair p(1, 2.5)`."""
+"""Class template argument deduction: `std::pair p(1, 2.5)`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewise.emulator.sema.unify import unify
 
 
 def deduced_class(b: Builder, written: Any, init: Any) -> Type | None:
-    """The class that is meant; None where the type as written is whole, or does not follow from the values."""
+    """The class; None if the declaration has template arguments, or they cannot be deduced."""
     named = written.of if isinstance(written, tree.TypeConst) else written
     if init is None or not isinstance(named, tree.TypeName) or named.arguments is not None or named.inner:
         return None
@@ -44,7 +44,7 @@ def _decayed(type_: Type) -> Type:
 
 
 def _bound(b: Builder, class_: tree.Class, values: list[Type], braces: bool) -> dict[str, Any] | None:
-    """The class's template parameters, by the first constructor, or else the members, that the values fit."""
+    """The template's arguments, from the first constructor that accepts the values, or else from the members."""
     makers = [[p.type for p in m.parameters] for m in class_.methods if m.name == "<new>" and not m.template]
     lists = [types[0] for types in makers if len(types) == 1 and _is_list(types[0])]
     if braces and lists:

@@ -1,10 +1,10 @@
-"""The last line of defence: no load or store of a compiled function leaves the program's memory and its states.
+"""Software fault isolation: no load or store of compiled code leaves the program's memory and its shadow.
 
-Most addresses need no look: variables of the frame and of the file, objects that a caller hands over by the address of
-a `dereferenceable` parameter, and accesses that the lowering checked itself (their lines end with OK). What is left
-comes from memory that the program can write to, such as the pointer in a std::vector: it is compared with the ends of
-the memory before it is used, and the program ends where it is beyond them. The text of each function is read here once
-more, so that this rests on what is emitted and not on what the parts of the lowering assume about their pointers."""
+Most addresses need no check: variables in the frame and globals, objects passed by the address of a `dereferenceable`
+parameter, and accesses that the lowering checked itself (their lines end with OK). All others come from memory that the
+program can write to, such as the pointer in a std::vector: they are compared with the bounds of the memory first, and
+the program ends if they are outside. This pass reads the emitted text of each function, so that it does not depend on
+what other parts of the lowering assume about their pointers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewise.emulator.host.lower.marks import INSIDE, OK, SHADOW, WITHIN
 from tilewise.emulator.host.lower.program import Program
 from tilewise.errors import EngineError
 
-NEAR = 1 << 20  # bytes that constant offsets may add to an address inside; SLACK of runtime/memory.py is more
+NEAR = 1 << 20  # bytes that constant offsets may add to a checked address; SLACK of runtime/memory.py is larger
 CONTAIN = """
 define internal void @contain(ptr %p, i64 %n) alwaysinline #0 {{
   %at = ptrtoint ptr %p to i64
@@ -25,7 +25,7 @@ define internal void @contain(ptr %p, i64 %n) alwaysinline #0 {{
   %fine = and i1 %inside, %short
   br i1 %fine, label %good, label %bad, !prof !1
 bad:
-  call void @rt_beyond(i64 %at, i64 %n) cold noreturn
+  call void @rt_outside_memory(i64 %at, i64 %n) cold noreturn
   unreachable
 good:
   ret void
@@ -44,24 +44,28 @@ LOAD = re.compile(rf"  {NAME} = load ([^,]+), ptr {VALUE}")
 STORE = re.compile(rf"  store (<[^>]+>|\S+) .*, ptr {VALUE}(?:, align \d+)?$")
 SET = re.compile(rf"  call void @llvm\.memset\.p0\.i64\(ptr {VALUE}, i8 \d+, i64 (\S+), ")
 COPY = re.compile(rf"  call void @(?:llvm\.memmove\.p0\.p0\.i64|copy_states)\(ptr {VALUE}, ptr {VALUE}, i64 (\S+), ")
-TOUCHING = re.compile(r"@llvm\.mem|@copy_states|@llvm\.masked|atomicrmw|cmpxchg")  # what no pattern above may miss
+OTHER_ACCESSES = re.compile(r"@llvm\.mem|@copy_states|@llvm\.masked|atomicrmw|cmpxchg")  # an error if still unmatched
 CONSTANT = ("inttoptr", "getelementptr", "@")  # addresses that the compiler chose
-GIVEN = ("@rt_new(", "@rt_variable_length(", "@rt_exception_memory(", "@rt_astray(")  # they give addresses inside
+SAFE_CALLS = (
+    "@rt_new(",
+    "@rt_variable_length(",
+    "@rt_exception_memory(",
+    "@rt_invalid_access(",
+)  # they give addresses inside
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "ptr": 8, "float": 4, "double": 8, "half": 2, "bfloat": 2}
 VECTOR = re.compile(r"<(\d+) x (\w+)>")
-# the pointer that an address comes from ('' where that is inside), how far it is from there, and whether it is of the
-# states of those bytes
-Found = tuple[str, int, bool]
-SURE: Found = ("", 0, False)
+# the pointer that an address is derived from ('' if that is safe), the offset from it, whether it is in the shadow
+Origin = tuple[str, int, bool]
+SAFE: Origin = ("", 0, False)
 
 
 def function(p: Program) -> str:
-    p.external("rt_beyond")
+    p.external("rt_outside_memory")
     return CONTAIN.format(base=p.memory.base, size=p.memory.size)
 
 
 def contained(p: Program, text: list[str]) -> list[str]:
-    """The text of a function, its frame included, with the questions that are left to ask."""
+    """The text of a function, its prologue included, with calls of @contain before unchecked accesses."""
     return _Function(p.memory.shift, text).lines()
 
 
@@ -70,15 +74,15 @@ class _Function:
         self.shift = shift
         self.text = text
         self.made: dict[str, tuple[str, str]] = {}
-        self.known: dict[str, Found | None] = {"%frame": SURE}
+        self.known: dict[str, Origin | None] = {"%frame": SAFE}
         self.out: list[str] = []
-        self.seen: set[str] = set()  # pointers that this block has asked about
+        self.seen: set[str] = set()  # pointers that this basic block has checked
 
     def lines(self) -> list[str]:
         large: list[str] = []
         for size, name in OBJECT.findall(self.text[0]):
-            self.known[name] = SURE
-            if int(size) > NEAR:  # a table of virtual methods may name a larger class than the call did
+            self.known[name] = SAFE
+            if int(size) > NEAR:  # an override's class may be larger than the class that the call site checked
                 large.append(f"  call void @contain(ptr {name}, i64 {size})")
         for line in self.text:
             found = MADE.match(line)
@@ -93,14 +97,14 @@ class _Function:
                     self.seen.add(root)
                 continue
             elif not line.endswith(OK):
-                self.look(line)
+                self.check(line)
             self.out.append(line)
             if line == "entry:":
                 self.out += large
         return self.out
 
-    def look(self, line: str) -> None:
-        """Ask what has to be asked before this line."""
+    def check(self, line: str) -> None:
+        """Emit the checks that this line needs."""
         if line.startswith("  store "):
             store = STORE.match(line)
             if store is None:
@@ -120,11 +124,11 @@ class _Function:
         elif (copied := COPY.match(line)) is not None:
             self.require(copied[1], copied[3])
             self.require(copied[2], copied[3])
-        elif TOUCHING.search(line):
-            raise EngineError(f"memory is touched in an unknown form: {line}")
+        elif OTHER_ACCESSES.search(line):
+            raise EngineError(f"a memory access of an unknown form: {line}")
 
     def require(self, name: str, size: int | str) -> None:
-        """So many bytes from here on are inside, or so many states."""
+        """Check that `size` bytes from this address are in memory, or in the shadow."""
         if name.startswith(CONSTANT):  # the compiler's own constants
             return
         if name == "null":
@@ -146,38 +150,38 @@ class _Function:
             name = there
         self.out.append(f"  call void @contain(ptr {name}, i64 {size})")
 
-    def pointer(self, name: str) -> Found:
-        """Where a pointer comes from; from itself, where nothing else is known."""
+    def pointer(self, name: str) -> Origin:
+        """What a pointer is derived from; itself, if nothing else is known."""
         if name.startswith(CONSTANT):
-            return SURE
+            return SAFE
         if name not in self.known:
             self.known[name] = None
             self.known[name] = self._pointer(name)
         return self.known[name] or (name, 0, False)
 
-    def _pointer(self, name: str) -> Found | None:
+    def _pointer(self, name: str) -> Origin | None:
         kind, rest = self.made.get(name, ("", ""))
-        if kind == "alloca" or (kind == "call ptr" and any(given in rest for given in GIVEN)):
-            return SURE
+        if kind == "alloca" or (kind == "call ptr" and any(call in rest for call in SAFE_CALLS)):
+            return SAFE
         if kind == "inttoptr" and (number := FROM_NUMBER.match(rest)) is not None:
             return self.number(number[1])
-        if kind == "phi ptr" and all(self.pointer(n) == SURE for n in ALTERNATIVE.findall(rest)):
-            return SURE
+        if kind == "phi ptr" and all(self.pointer(n) == SAFE for n in ALTERNATIVE.findall(rest)):
+            return SAFE
         if kind != "getelementptr":
             return None
         step = STEP.match(rest)
         if step is None:  # a lane of a vector in an alloca
             base = re.search(NAME, rest)
-            return SURE if base is not None and self.made.get(base[0], ("",))[0] == "alloca" else None
+            return SAFE if base is not None and self.made.get(base[0], ("",))[0] == "alloca" else None
         root, offset, states = self.pointer(step[1])
         if re.fullmatch(r"-?\d+", step[2]):
             return root, offset + int(step[2]), states
         return (root, offset, states) if rest.endswith(OK) or (rest.endswith(WITHIN) and not root) else None
 
-    def number(self, name: str) -> Found | None:
-        """Where a number comes from, if that is a pointer or the frame."""
+    def number(self, name: str) -> Origin | None:
+        """What an integer is derived from, if that is a pointer or the frame."""
         if name == "%frame":
-            return SURE
+            return SAFE
         kind, rest = self.made.get(name, ("", ""))
         if kind == "ptrtoint" and (pointer := TO_NUMBER.match(rest)) is not None:
             return self.pointer(pointer[1])
@@ -189,8 +193,8 @@ class _Function:
         root, offset, states = found
         if rest.endswith(SHADOW):
             return root, offset + int(sum_[2]) - self.shift, True
-        if sum_[1] == "%frame":  # a variable; the frame as a whole is inside
-            return SURE
+        if sum_[1] == "%frame":  # a variable; the whole frame was checked
+            return SAFE
         return root, offset + int(sum_[2]), states
 
 

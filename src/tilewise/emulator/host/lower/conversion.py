@@ -1,4 +1,4 @@
-"""Conversions between types, and how good one is when a function is chosen."""
+"""Conversions between types, lvalue to rvalue, and to references."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tilewise.emulator.host.lower.lanes.mask import vector
 from tilewise.emulator.host.lower.places import load
 from tilewise.emulator.host.lower.values import (
     FULL,
-    KNOWN,
+    INIT,
+    InterleavedPlace,
     NotInLockstep,
     Overloads,
-    OwnPlace,
     Place,
     Value,
     Wide,
@@ -35,17 +35,17 @@ from tilewise.emulator.sema.deduce import deduce
 from tilewise.emulator.sema.overload import conversion_operator, same, surroundings
 from tilewise.emulator.sema.symbol_table import Environment
 
-IN_REGISTERS = 5  # parameters of any kind that go in registers everywhere, one left for where an object is returned
-NO_FORM = 1 << 32  # of functions that no pointer can call
+IN_REGISTERS = 5  # parameters that every ABI passes in registers, beside the address of a returned object
+NO_FORM = 1 << 32  # the call form of functions that no pointer can call
 
 
 def rvalue(b: Builder, value: Any) -> Value:
-    """A place to what it holds; an array to a pointer to its first element; a function to its address."""
+    """Lvalue to rvalue: a place is loaded, an array or function decays to a pointer."""
     if isinstance(value, Overloads):
         return function_address(b, value, None)
     if isinstance(value, tree.Braces):
         raise b.refuse("a list in braces needs a type here", value)
-    if isinstance(value.type, Array) and not isinstance(value, (WidePlace, OwnPlace)):
+    if isinstance(value.type, Array) and not isinstance(value, (WidePlace, InterleavedPlace)):
         address = value.address if isinstance(value, Place) else value.text
         return Value(Pointer(value.type.of), address)
     if isinstance(value, Place):
@@ -68,15 +68,15 @@ def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> V
     instance = b.program.instance(node, bindings, record)
     b.calls.add(instance.symbol)
     type_ = FunctionType(instance.result, tuple(instance.parameters))
-    special = instance.record is not None or instance.node.variadic  # no pointer to a function passes what it takes
-    b.program.addressed[instance.symbol] = NO_FORM if special else call_form(type_)
+    special = instance.record is not None or instance.node.variadic  # they take more than their parameters
+    b.program.address_taken[instance.symbol] = NO_FORM if special else call_form(type_)
     return Value(Pointer(type_), instance.symbol)
 
 
 def explicit_choice(
     b: Builder, overloads: Overloads, wanted: Type | None
 ) -> tuple[tree.Function, dict[str, Any], Record | None, tuple[Type, ...]]:
-    """The function whose address is taken, and its parameters: the one with the wanted type, or the only one."""
+    """The overload whose address is taken, and its parameter types: the one of the wanted type, or the only one."""
     target = wanted.to if isinstance(wanted, (Pointer, Reference)) else wanted
     wanted_types = target.parameters if isinstance(target, FunctionType) else ()
     program = b.program
@@ -100,9 +100,9 @@ def explicit_choice(
 
 
 def call_form(type_: FunctionType) -> int:
-    """A number for how a function is called. Scalars go in registers, where one too many or too few does no harm;
-    objects go by addresses that the function relies on, so that they must be where it looks for them, and what does
-    not fit the registers lies on the stack, which must be as long as the function takes it to be."""
+    """A hash of what caller and callee must agree on for memory safety. Scalars in registers may differ in number.
+    Objects are passed by addresses that the callee does not check, so their positions must match; parameters beyond
+    the registers are on the stack, so all their types must match."""
     objects = [isinstance(t, (Record, Array)) for t in (type_.result, *type_.parameters)]
     if not any(objects) and len(type_.parameters) <= IN_REGISTERS:
         return 0
@@ -111,10 +111,10 @@ def call_form(type_: FunctionType) -> int:
 
 
 def require_function(b: Builder, pointer: str, type_: FunctionType) -> None:
-    """End the program where a pointer is no function of it that is called in this form. Kernels have handles."""
+    """End the program if a pointer is not a function of it with this call form. Kernels use handles instead."""
     known = b.make(f"call i1 @known_function(ptr {pointer}, i64 {call_form(type_)})")
     wild, at = b.make(f"xor i1 {known}, true"), b.make(f"ptrtoint ptr {pointer} to i64")
-    b.complain(wild, "rt_wild_call", [("i64", at), ("i32", b.line_text())])
+    b.report_if(wild, "rt_bad_call", [("i64", at), ("i32", b.line_text())])
 
 
 def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Value:
@@ -122,11 +122,7 @@ def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Valu
     if isinstance(type_, Reference):
         return bind(b, value, type_)
     if isinstance(value, Overloads):
-        if (
-            explicit
-            and len(value.candidates) == 1
-            and not any(getattr(c, "on_device", False) for c in value.candidates)
-        ):
+        if explicit and len(value.candidates) == 1 and not getattr(value.candidates[0], "on_device", False):
             return Value(type_, function_address(b, value, None).text)  # (int (*)(const void*, const void*))compare
         return function_address(b, value, type_)
     if isinstance(type_, Record):
@@ -214,7 +210,7 @@ def bind(b: Builder, value: Any, type_: Reference) -> Value:
     """A reference to a place, or to a temporary that holds the value."""
     if isinstance(value, Place) and same(value.type, type_.to):
         if value.register:
-            return Value(type_, spill(b, value))
+            return Value(type_, spill_value(b, load(b, value)))
         return Value(type_, value.address)
     if isinstance(value, Place) and isinstance(value.type, Record) and isinstance(type_.to, Record):
         b.program.layout(value.type)
@@ -235,25 +231,21 @@ def bind(b: Builder, value: Any, type_: Reference) -> Value:
     return Value(type_, spill_value(b, made))
 
 
-def spill(b: Builder, place: Place) -> str:
-    """A register variable's value in memory, for a reference that only reads it."""
-    return spill_value(b, load(b, place))
-
-
 def spill_value(b: Builder, value: Value) -> str:
+    """The address of a temporary with this value, for a const reference."""
     address = b.temporary(value.type)
-    late.store(b, Place(value.type, address, 1), value.text)
+    late.store(b, Place(value.type, address, INIT), value.text)
     return address
 
 
 def place_of(value: Value) -> Place:
-    """A reference's value as the place it means."""
+    """The place that a reference refers to."""
     assert isinstance(value.type, Reference)
     return Place(value.type.to, value.text, FULL, moved=value.type.rvalue, const=value.type.const)
 
 
 def object_place(value: Any) -> Place:
-    """Where an object is, whether it has a name or not."""
+    """The place of an object; a temporary is an xvalue."""
     if isinstance(value, Place):
         return value
-    return Place(value.type, value.text, KNOWN + 1, moved=True)
+    return Place(value.type, value.text, INIT, moved=True)

@@ -1,23 +1,23 @@
-"""Local variables: in a register where nobody takes their address, else in the checked frame; range loops."""
+"""Local variables: in a register unless their address is taken, else in the checked frame; range-based for loops."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.checked_memory import clear
+from tilewise.emulator.host.lower.checked_memory import zero_fill
 from tilewise.emulator.host.lower.class_arguments import deduced_class
 from tilewise.emulator.host.lower.conversion import bind, convert, object_place, rvalue
-from tilewise.emulator.host.lower.initialise import complete, initialise
+from tilewise.emulator.host.lower.initialise import complete_type, initialise
 from tilewise.emulator.host.lower.lanes.variables import declared_in_lanes
-from tilewise.emulator.host.lower.values import FULL, INIT, KNOWN, Local, Overloads, Place, Value
+from tilewise.emulator.host.lower.values import FULL, INIT, UNCHECKED, Local, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late
-from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type, innermost
+from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type, innermost, stored
 from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.symbol_table import Unknown
 
-STACK_LIMIT, LOCAL_LIMIT = 8 << 20, 512 << 10  # bytes: of the host's stack, of a card's thread
+STACK_LIMIT, LOCAL_LIMIT = 8 << 20, 512 << 10  # bytes: of the host's stack, of a thread's local memory
 
 
 def lower_declaration(b: Builder, node: tree.Declaration) -> None:
@@ -47,7 +47,7 @@ def _variable(b: Builder, item: tree.Variable) -> None:
         declare_auto(b, item.name, item.type, init, item)
         return
     try:
-        type_ = deduced_class(b, item.type, init) or complete(b, b.program.resolve(item.type, b.env), init)
+        type_ = deduced_class(b, item.type, init) or complete_type(b, b.program.resolve(item.type, b.env), init)
     except Exception:
         if isinstance(item.type, tree.TypeArray) and item.type.length is not None:
             _variable_length(b, item)
@@ -67,7 +67,7 @@ def _variable(b: Builder, item: tree.Variable) -> None:
 
 
 def declare_auto(b: Builder, name: str, written: Any, init: Any, node: Any) -> None:
-    """auto x = …: the type is the value's."""
+    """auto x = …"""
     if isinstance(init, list) and len(init) == 1:
         init = init[0]
     if init is None or isinstance(init, (list, tree.Braces)):
@@ -99,15 +99,17 @@ def declare(b: Builder, name: str, type_: Type, init: Any, const: bool, constant
         return
     limit = LOCAL_LIMIT if program.device else STACK_LIMIT
     if size > limit:
-        program.external("rt_stack")
-        b.emit(f"call void @rt_stack(i64 {size}, i64 {limit}, i32 {program.text(name)}, i32 {b.line_text()})")
-        address = late.static_memory(b, size, type_.align)
+        program.external("rt_large_local")
+        b.emit(
+            f"call void @rt_large_local(i64 {size}, i64 {limit}, i32 {program.name_number(name)}, i32 {b.line_text()})"
+        )
+        address = late.static_memory(b, size)
     else:
         address = b.frame_slot(size, type_.align)
-    b.shade(address, str(size), 1)
+    b.set_state(address, str(size), 1)
     check = INIT
     if not isinstance(type_, (Record, Array)) and init is not None:
-        check = KNOWN
+        check = UNCHECKED
     local = Local(type_, address, check, const=const, constant=constant)
     place = Place(type_, address, INIT, name=name)
     if init is not None:
@@ -115,7 +117,7 @@ def declare(b: Builder, name: str, type_: Type, init: Any, const: bool, constant
             b.declare(name, local)  # a lambda may name itself
         initialise(b, place, init)
     else:
-        program.blank_locals.setdefault(name, b.line)
+        program.uninitialised_locals.setdefault(name, b.line)
         late.default_initialise(b, type_, address)
     b.declare(name, local)
     inner = innermost(type_)
@@ -127,20 +129,20 @@ def declare(b: Builder, name: str, type_: Type, init: Any, const: bool, constant
 
 
 def _register(b: Builder, name: str, type_: Type, init: Any, const: bool, constant: Any) -> None:
-    slot = b.alloca(b.stored(type_))
-    if init is None or _names(init, name):  # int *p = (int *)malloc(n * sizeof(*p)): it is there, without a value
+    slot = b.alloca(stored(type_))
+    if init is None or _mentions(init, name):  # int *p = (int *)malloc(n * sizeof(*p)): p is declared, uninitialised
         flag = b.alloca("i1")
         b.allocas.append(f"  store i1 false, ptr {flag}")
         b.emit(f"store i1 false, ptr {flag}")
-        b.allocas.append(f"  store {b.stored(type_)} zeroinitializer, ptr {slot}")
-        b.declare(name, Local(type_, slot, KNOWN, flag, True, constant=constant, const=const))
+        b.allocas.append(f"  store {stored(type_)} zeroinitializer, ptr {slot}")
+        b.declare(name, Local(type_, slot, UNCHECKED, flag, True, constant=constant, const=const))
     if init is not None:
-        initialise(b, Place(type_, slot, KNOWN, register=True), init)
-        b.declare(name, Local(type_, slot, KNOWN, "", True, constant=constant, const=const))
+        initialise(b, Place(type_, slot, UNCHECKED, register=True), init)
+        b.declare(name, Local(type_, slot, UNCHECKED, "", True, constant=constant, const=const))
 
 
-def _names(init: Any, name: str) -> bool:
-    """Whether a variable's first value names the variable itself."""
+def _mentions(init: Any, name: str) -> bool:
+    """Whether a variable's initialiser names the variable itself."""
     return any(isinstance(node, tree.Name) and node.name == name for node in tree.walk(init))
 
 
@@ -151,41 +153,41 @@ def _reference(b: Builder, name: str, type_: Reference, init: Any) -> None:
         raise b.refuse(f"the reference {name} needs something to refer to")
     value = init if isinstance(init, (Value, Place)) else late.lower(b, init)
     made = bind(b, value, type_)
-    for found in [t for t in b.temporaries if t[1] == made.text]:  # it lives as long as the reference
+    for found in [t for t in b.temporaries if t[1] == made.text]:  # lifetime extension
         b.temporaries.remove(found)
         b.scopes[-1].destroy.append(found)
     slot = b.alloca("ptr")
     b.emit(f"store ptr {made.text}, ptr {slot}")
-    b.declare(name, Local(type_, slot, KNOWN, reference=True))
+    b.declare(name, Local(type_, slot, UNCHECKED, reference=True))
 
 
 def _variable_length(b: Builder, item: tree.Variable) -> None:
-    """float a[n]: memory for this call, of a length that is known now."""
+    """float a[n]: a variable-length array."""
     rows = item.type.of if isinstance(item.type.of, tree.TypeArray) and item.init is None else None
     of = b.program.resolve(item.type.of if rows is None else rows.of, b.env)
     count = convert(b, late.lower(b, item.type.length), types.LONG).text
     row = ""
-    if rows is not None:  # float a[n][m]: the same, with the length of a row kept beside it
+    if rows is not None:  # float a[n][m]: the row length is stored, too
         row, wide = b.alloca("i64"), convert(b, late.lower(b, rows.length), types.LONG).text
         b.emit(f"store i64 {wide}, ptr {row}")
         count = b.make(f"mul i64 {count}, {wide}")
     size = b.make(f"mul i64 {count}, {b.program.size_of(of)}")
     b.program.external("rt_variable_length", "declare ptr @rt_variable_length(i64, i32, i32)")
-    word = b.program.text(item.name)
-    address = b.make(f"call ptr @rt_variable_length(i64 {size}, i32 {word}, i32 {b.line_text()})")
+    name_id = b.program.name_number(item.name)
+    address = b.make(f"call ptr @rt_variable_length(i64 {size}, i32 {name_id}, i32 {b.line_text()})")
     if item.init is not None:
         _first_values(b, item, of, address, size)
     slot = b.alloca("ptr")
     b.emit(f"store ptr {address}, ptr {slot}")
-    b.declare(item.name, Local(Pointer(of), slot, KNOWN, register=True, size=size, row=row))
+    b.declare(item.name, Local(Pointer(of), slot, UNCHECKED, register=True, size=size, row=row))
 
 
 def _first_values(b: Builder, item: tree.Variable, of: Type, address: str, size: str) -> None:
-    """float a[n] = {0}, as g++ has it: the values given, then zeros."""
+    """float a[n] = {0}, an extension of g++: the given values, then zeros."""
     if not isinstance(item.init, tree.Braces) or not isinstance(of, types.Scalar):
         raise b.refuse(f"an array of a length that is not constant ({item.name}) cannot have initial values", item)
-    none = b.make(f"icmp slt i64 {size}, 0")  # which was reported
-    clear(b, address, b.make(f"select i1 {none}, i64 0, i64 {size}"))
+    negative = b.make(f"icmp slt i64 {size}, 0")  # reported by rt_variable_length
+    zero_fill(b, address, b.make(f"select i1 {negative}, i64 0, i64 {size}"))
     for i, value in enumerate(item.init.items):
         late.initialise(b, Place(of, b.offset(address, i * of.size), FULL), value)
 
@@ -208,11 +210,11 @@ def lower_bindings(b: Builder, node: tree.Bindings) -> None:
             place = late.member_place(b, object_place(value), f.name, node)
             slot = b.alloca("ptr")
             b.emit(f"store ptr {place.address}, ptr {slot}")
-            b.declare(name, Local(Reference(place.type), slot, KNOWN, reference=True))
+            b.declare(name, Local(Reference(place.type), slot, UNCHECKED, reference=True))
 
 
 def lower_for_each(b: Builder, node: tree.ForEach) -> None:
-    """for (x : range), over arrays and over whatever has begin and end."""
+    """for (x : range), over arrays and objects with begin() and end()."""
     with b.scope():
         over = _range(b, node)
         if isinstance(over.type, Array):

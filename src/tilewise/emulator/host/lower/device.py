@@ -1,7 +1,7 @@
-"""Kernels as compiled code: variables of the card and of a block, and one LLVM module that runs the threads of blocks.
+"""Kernels as compiled code: __device__ and __shared__ variables, and an LLVM module that runs blocks of threads.
 
-Where threads wait for each other each is a coroutine, which LLVM splits at its barriers: what it needs behind one lies
-in a frame, and a barrier is passed when everyone of the block waits at one. Functions that wait are inlined."""
+In a kernel with barriers each thread is a coroutine, suspended at barriers: values that are live across one are kept in
+its coroutine frame, and the threads continue when all of the block wait. Functions with barriers are inlined."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any
 from tilewise.emulator.host.lower import containment
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import convert
-from tilewise.emulator.host.lower.device_function import by_handle_text, callable_ones
+from tilewise.emulator.host.lower.copied_states import COPY_STATES
+from tilewise.emulator.host.lower.device_function import by_handle_text, handle_targets
 from tilewise.emulator.host.lower.function import write
 from tilewise.emulator.host.lower.lanes.kernel import group_functions, write_lockstep
-from tilewise.emulator.host.lower.lost_values import COPY_STATES
-from tilewise.emulator.host.lower.module import declarations, framed, head, recursive
+from tilewise.emulator.host.lower.module import HEAD, declarations, framed, recursive
 from tilewise.emulator.host.lower.program import Instance, LaunchSite, Program
-from tilewise.emulator.host.lower.races import BLOCK_TICK, TICK, clock, watching
-from tilewise.emulator.host.lower.values import FULL, KNOWN, SHARED, Local, Place, Value
+from tilewise.emulator.host.lower.races import BLOCK_TICK, TICK, clock, instrumentation
+from tilewise.emulator.host.lower.values import FULL, SHARED, UNCHECKED, Local, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Record, Type
 from tilewise.emulator.sema.symbol_table import HOST_VARIABLE
 
-DYNAMIC_SHARED = 228 << 10
+MAX_DYNAMIC_SHARED = 228 << 10
 DYNAMIC_NAME = "shared memory"
-FRAMES = 256 << 20  # bytes for the frames of a block's threads
+FRAME_BYTES = 256 << 20  # bytes for the frames of a block's threads
 THREADS = 1024
 ON_THE_CARD = frozenset({"__device__", "__constant__", "__managed__"})
 STREAMS = ("std::cout", "std::cerr", "std::clog", "std::cin")
@@ -51,7 +51,7 @@ done:
   ret void
 }}
 """
-ONE_BY_ONE = """
+SEQUENTIAL_THREADS = """
 define internal void @run_threads(ptr %args, i64 %n) #0 {{
 entry:
   br label %thread
@@ -66,13 +66,13 @@ done:
   ret void
 }}
 """
-IN_TURNS = """
+COROUTINE_THREADS = """
 @next = internal global [1024 x ptr] zeroinitializer
 @frames = internal global [1024 x ptr] zeroinitializer
 @states = internal global [1024 x i8] zeroinitializer
 @waiting = internal global i8 0
 @current = internal global i64 0
-@taken = internal global i64 0
+@frames_top = internal global i64 0
 @arguments = internal global ptr null
 declare token @llvm.coro.id.retcon(i32, i32, ptr, ptr, ptr, ptr)
 declare ptr @llvm.coro.begin(token, ptr)
@@ -81,12 +81,12 @@ declare {end} @llvm.coro.end(ptr, i1, token)
 declare ptr @llvm.coro.prepare.retcon(ptr)
 declare ptr @resume(ptr, i1)
 define internal ptr @take_frame(i32 %bytes) #0 {{
-  %at = load i64, ptr @taken
+  %at = load i64, ptr @frames_top
   %size = zext i32 %bytes to i64
   %up = add i64 %size, 255
   %whole = and i64 %up, -256
   %end = add i64 %at, %whole
-  store i64 %end, ptr @taken
+  store i64 %end, ptr @frames_top
   %over = icmp ugt i64 %end, {frames_end}
   br i1 %over, label %overflow, label %fine, !prof !0
 overflow:
@@ -99,7 +99,7 @@ fine:
 define internal void @leave_frame(ptr %frame) #0 {{
   ret void
 }}
-define internal void @rt_wait(i32 %kind) alwaysinline nounwind {{
+define internal void @rt_barrier(i32 %kind) alwaysinline nounwind {{
   %i = load i64, ptr @current
   %state = getelementptr i8, ptr @states, i64 %i
   %k = trunc i32 %kind to i8
@@ -119,7 +119,7 @@ define internal ptr @begin_thread(ptr %frame, ptr %args) presplitcoroutine nounw
   {ended}call {end} @llvm.coro.end(ptr %handle, i1 false, token none)
   unreachable
 }}
-define internal ptr @first_turn(ptr %frame, i1 %unwind) #0 {{
+define internal ptr @start_thread(ptr %frame, i1 %unwind) #0 {{
   %args = load ptr, ptr @arguments
   %begin = call ptr @llvm.coro.prepare.retcon(ptr @begin_thread)
   %next = call ptr %begin(ptr %frame, ptr %args)
@@ -128,27 +128,27 @@ define internal ptr @first_turn(ptr %frame, i1 %unwind) #0 {{
 define internal void @run_threads(ptr %args, i64 %n) noinline nounwind {{
 entry:
   store ptr %args, ptr @arguments
-  store i64 {frames}, ptr @taken
+  store i64 {frames}, ptr @frames_top
   %stack = load i64, {sp}
   br label %prepare
 prepare:
   %p = phi i64 [ 0, %entry ], [ %p1, %prepare ]
   %first = getelementptr ptr, ptr @next, i64 %p
-  store ptr @first_turn, ptr %first
+  store ptr @start_thread, ptr %first
   %fresh = getelementptr i8, ptr @states, i64 %p
   store i8 0, ptr %fresh
   %p1 = add i64 %p, 1
   %again = icmp ult i64 %p1, %n
   br i1 %again, label %prepare, label %round
 round:
-  br label %turn
-turn:
-  %t = phi i64 [ 0, %round ], [ %t1, %turned ]
+  br label %thread
+thread:
+  %t = phi i64 [ 0, %round ], [ %t1, %next_thread ]
   %where = getelementptr i8, ptr @states, i64 %t
   %state = load i8, ptr %where
   %ready = icmp eq i8 %state, 0
-  br i1 %ready, label %go_on, label %turned
-go_on:
+  br i1 %ready, label %resume_thread, label %next_thread
+resume_thread:
   store i64 %t, ptr @current
   call void {enter_thread}(i64 %t)
   %room = mul i64 %t, {frame}
@@ -160,15 +160,15 @@ go_on:
   %next = call ptr %go(ptr %frame, i1 false)
   store ptr %next, ptr %from
   %over = icmp eq ptr %next, null
-  br i1 %over, label %ended, label %turned
+  br i1 %over, label %ended, label %next_thread
 ended:
   store i8 8, ptr %where
-  br label %turned
-turned:
+  br label %next_thread
+next_thread:
   %t1 = add i64 %t, 1
   %more = icmp ult i64 %t1, %n
-  br i1 %more, label %turn, label %look
-look:
+  br i1 %more, label %thread, label %barrier
+barrier:
 {tick}
   %kinds = load i8, ptr @waiting
   %parts = icmp uge i8 %kinds, 4
@@ -178,7 +178,7 @@ look:
   %any = icmp ne i8 %kinds, 0
   br i1 %any, label %release, label %done
 release:
-  %r = phi i64 [ 0, %look ], [ %r1, %release ]
+  %r = phi i64 [ 0, %barrier ], [ %r1, %release ]
   %here = getelementptr i8, ptr @states, i64 %r
   %old = load i8, ptr %here
   %hit = icmp eq i8 %old, %free
@@ -198,12 +198,12 @@ done:
 """
 
 
-def on_the_card(b: Builder, name: str, item: tree.Variable, place: Place) -> Place:
-    """A file-level variable as a kernel's thread sees it."""
+def card_variable(b: Builder, name: str, item: tree.Variable, place: Place) -> Place:
+    """A global variable in device code."""
     if name in STREAMS and not b.library:
         raise b.refuse(f"{name} is the host's: a kernel prints with printf")
     if name in b.program.library_variables:
-        place.check = KNOWN  # threadIdx and its kin
+        place.check = UNCHECKED  # threadIdx, blockIdx, …
     elif item.specifiers & ON_THE_CARD:
         place.check = FULL
     elif not b.library:
@@ -212,7 +212,7 @@ def on_the_card(b: Builder, name: str, item: tree.Variable, place: Place) -> Pla
 
 
 def declare_shared(b: Builder, item: tree.Variable) -> None:
-    """__shared__ T x[…] inside a kernel: one for all threads of a block."""
+    """__shared__ T x[…] inside a kernel."""
     place = shared_place(b, item)
     b.declare(item.name, Local(place.type, place.address, place.check))
 
@@ -222,32 +222,32 @@ def shared_place(b: Builder, item: tree.Variable) -> Place:
     type_: Type = program.resolve(item.type, b.env)
     if "extern" in item.specifiers:
         if not program.dynamic_shared:
-            program.dynamic_shared = program.memory.static(DYNAMIC_SHARED, DYNAMIC_NAME, False)
+            program.dynamic_shared = program.memory.static(MAX_DYNAMIC_SHARED, DYNAMIC_NAME, False)
         address = program.dynamic_shared
         return Place(type_, f"inttoptr (i64 {address} to ptr)", FULL, name=item.name)
     size = program.size_of(type_)
     address = program.memory.static(size, item.name, False)
     program.shared.append((address, size))
-    watched = program.watched and "volatile" not in item.specifiers and not isinstance(type_, Record)
-    return Place(type_, f"inttoptr (i64 {address} to ptr)", SHARED if watched else KNOWN, name=item.name)
+    watched = program.instrumented and "volatile" not in item.specifiers and not isinstance(type_, Record)
+    return Place(type_, f"inttoptr (i64 {address} to ptr)", SHARED if watched else UNCHECKED, name=item.name)
 
 
 def wait(b: Builder, node: tree.Call) -> Value:
-    """__wait(1): until all threads of the block wait; __wait(2): of the warp; __wait(4): those of it that are here."""
+    """__wait(1): a barrier of the block; __wait(2): of the warp; __wait(4): of the warp's active threads."""
     kind = convert(b, late.lower(b, node.arguments[0]), types.INT)
-    b.program.external("rt_wait")
-    b.calls.add("@rt_wait")
+    b.program.external("rt_barrier")
+    b.calls.add("@rt_barrier")
     b.noted_line = 0
-    b.emit(f"call void @rt_wait(i32 {kind.text})")
+    b.emit(f"call void @rt_barrier(i32 {kind.text})")
     return Value(types.VOID, "")
 
 
-def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None = None, watched: bool = False) -> str:
-    """LLVM's text: `run_blocks(arguments, first block, end, threads of a block, bytes of dynamic shared memory)`.
+def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None, instrumented: bool = False) -> str:
+    """LLVM text: `run_blocks(arguments, first block, end, threads of a block, bytes of dynamic shared memory)`.
 
-    `group`: so many threads side by side, and whether they lie in one row; groups of a block instead of its threads.
-    `watched`: one by one, with a note at every touch of shared or global memory."""
-    p.device, p.shared, p.dynamic_shared, p.externals, p.watched = True, [], 0, {}, watched
+    `group`: vectorise over this many threads; whether they lie in one row. The text then counts groups, not threads.
+    `instrumented`: call `check_race` before every access of shared or global memory."""
+    p.device, p.shared, p.dynamic_shared, p.externals, p.instrumented = True, [], 0, {}, instrumented
     p.called_by_handle = {}
     p.instances = {k: v for k, v in p.instances.items() if not v.device}
     try:
@@ -256,24 +256,24 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None =
         enter = [p.instance(p.entities.functions[name][0], {}, None) for name in ("__enter_block", "__enter_thread")]
         lanes = None
         by_handle: dict[str, Any] = {}
-        while p.waiting:
-            instance = p.waiting.pop()
+        while p.pending:
+            instance = p.pending.pop()
             if group is not None and instance is kernel:
                 lanes = write_lockstep(p, instance, *group)
             else:
                 write(p, instance)
-            if not p.waiting:
-                by_handle = callable_ones(p)  # which may be new
+            if not p.pending:
+                by_handle = handle_targets(p)  # may add pending instances
     finally:
-        p.device = p.watched = False
-        p.waiting.clear()
+        p.device = p.instrumented = False
+        p.pending.clear()
     instances = [i for i in p.instances.values() if i.device]
-    waiting = _waiting(p, kernel, instances, by_handle)
-    in_circles = recursive(instances)
-    out = [head(), COPY_STATES, containment.function(p), _one_thread(kernel, site), *by_handle_text(p, by_handle)]
+    with_barriers = _functions_with_barriers(p, kernel, instances, by_handle)
+    may_recurse = recursive(instances)
+    out = [HEAD, COPY_STATES, containment.function(p), _one_thread(kernel, site), *by_handle_text(p, by_handle)]
     for instance in instances:
-        text = framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
-        if instance.symbol in waiting:
+        text = framed(p, instance.text, instance.frame, instance.symbol in may_recurse, instance.node.name)
+        if instance.symbol in with_barriers:
             text[0] = text[0].replace("define", "define internal", 1).removesuffix("{") + "alwaysinline {"
         out += text
     enter_thread = enter[1].symbol
@@ -281,18 +281,18 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None =
         out.append(group_functions(lanes, enter_thread, [i for i in instances if i is not kernel]))
         enter_thread = "@enter_group"
     tick = block_tick = ""
-    if watched:
-        out.append(watching(p, enter_thread))
-        enter_thread = "@enter_watched"
+    if instrumented:
+        out.append(instrumentation(p, enter_thread))
+        enter_thread = "@enter_instrumented"
         tick, block_tick = (text.format(**clock(p)) for text in (TICK, BLOCK_TICK))
-    if waiting:
+    if with_barriers:
         width = lanes.width if lanes else 1
-        out.append(_in_turns(p, kernel, instances, bool(in_circles), enter_thread, width, tick))
+        out.append(_coroutine_threads(p, kernel, instances, bool(may_recurse), enter_thread, width, tick))
     else:
-        out.append(ONE_BY_ONE.format(enter_thread=enter_thread))
-    beyond, shared = _without_values(p)
+        out.append(SEQUENTIAL_THREADS.format(enter_thread=enter_thread))
+    beyond, shared = _reset_dynamic_shared(p)
     out.append(RUN_BLOCKS.format(beyond=beyond, tick=block_tick, shared=shared, enter_block=enter[0].symbol))
-    p.externals.pop("rt_wait", None)
+    p.externals.pop("rt_barrier", None)
     return "\n".join([*out, *declarations(p)])
 
 
@@ -312,19 +312,18 @@ def _one_thread(kernel: Instance, site: LaunchSite) -> str:
     return "\n".join(["define internal void @one_thread(ptr %args) #0 alwaysinline {", *lines, call, "  ret void", "}"])
 
 
-def _without_values(p: Program) -> tuple[str, str]:
-    """extern __shared__ memory: beyond what was asked for there is none; when a block begins nobody has written to it.
+def _reset_dynamic_shared(p: Program) -> tuple[str, str]:
+    """States of extern __shared__ memory: unaddressable beyond the requested size, uninitialised when a block begins.
 
-    Nothing can give the memory beyond a state, so that is said once for all blocks: 228 KiB of states take longer
-    than many a block. Arrays of a known length are touched without a look at their states, so that stores leave no
-    mark there: read through a pointer (atomicAdd(&s[i], 1), a function that is given s) they must pass for memory
-    that has values."""
+    The states beyond cannot change, so they are set once per launch: 228 KiB of states take longer than many blocks.
+    Static arrays remain initialised: accesses by subscript do not set their states, and accesses through a pointer
+    (atomicAdd(&s[i], 1), a function with a parameter s) would then be reported."""
     if not p.dynamic_shared:
         return "", ""
     there = p.dynamic_shared + p.memory.shift
     fill = "  call void @llvm.memset.p0.i64(ptr"
     beyond = [
-        f"  %rest = sub i64 {DYNAMIC_SHARED}, %dynamic",
+        f"  %rest = sub i64 {MAX_DYNAMIC_SHARED}, %dynamic",
         f"  %after = add i64 {there}, %dynamic",
         "  %past = inttoptr i64 %after to ptr",
         f"{fill} %past, i8 0, i64 %rest, i1 false)",
@@ -332,51 +331,55 @@ def _without_values(p: Program) -> tuple[str, str]:
     return "\n".join(beyond), f"{fill} inttoptr (i64 {there} to ptr), i8 1, i64 %dynamic, i1 false)"
 
 
-def _waiting(p: Program, kernel: Instance, instances: list[Instance], by_handle: dict[str, Any]) -> set[str]:
-    """Functions with a barrier in them or in what they call; refused where one of them calls itself."""
+def _functions_with_barriers(
+    p: Program, kernel: Instance, instances: list[Instance], by_handle: dict[str, Any]
+) -> set[str]:
+    """Functions that contain or call a barrier; refused if one of them is recursive, since they are inlined."""
     calls = {i.symbol: i.calls for i in instances}
     calls |= {symbol: {i.symbol for _, i in cases} for symbol, cases in by_handle.items()}
-    waiting = {"@rt_wait"}
-    while more := {symbol for symbol in calls.keys() - waiting if calls[symbol] & waiting}:
-        waiting |= more
-    circles = waiting - {"@rt_wait"}
-    called = set().union(*(calls[symbol] for symbol in circles))
-    while (inner := {symbol for symbol in circles & called if calls[symbol] & circles}) != circles:
-        circles, called = inner, set().union(*(calls[symbol] for symbol in inner))
-    if circles:
-        line = next((i.node.line for i in instances if i.symbol in circles), kernel.node.line)
+    found = {"@rt_barrier"}
+    while more := {symbol for symbol in calls.keys() - found if calls[symbol] & found}:
+        found |= more
+    found.discard("@rt_barrier")
+    cycles, called = found, set().union(*(calls[symbol] for symbol in found))
+    while (inner := {symbol for symbol in cycles & called if calls[symbol] & cycles}) != cycles:
+        cycles, called = inner, set().union(*(calls[symbol] for symbol in inner))
+    if cycles:
+        line = next((i.node.line for i in instances if i.symbol in cycles), kernel.node.line)
         raise p.refusal("a function with a barrier calls itself: write the recursion as a loop", line)
-    return waiting - {"@rt_wait"}
+    return found
 
 
-def _in_turns(
-    p: Program, kernel: Instance, instances: list[Instance], circles: bool, enter_thread: str, width: int, tick: str
+def _coroutine_threads(
+    p: Program, kernel: Instance, instances: list[Instance], recursive: bool, enter_thread: str, width: int, tick: str
 ) -> str:
     from llvmlite.binding import llvm_version_info
 
     room = (p.memory.stack_end - p.memory.stack_start) // 2 // THREADS * width
     found = {i.symbol: i for i in instances}
-    frame = room if circles else _deepest(kernel.symbol, found, lambda i: i.frame + 128 if i.frame else 0, {})
+    frame = room if recursive else _max_stack(kernel.symbol, found, lambda i: i.frame + 128 if i.frame else 0, {})
     frame = -(-max(frame, 64) // 64) * 64
     if frame > room:
         raise p.refusal(f"each thread needs {frame} bytes of stack, {room} can be had", kernel.node.line)
-    p.thread_frames = p.thread_frames or p.memory.apart(FRAMES)
+    p.thread_frames = p.thread_frames or p.memory.map_zeros(FRAME_BYTES)
     end, ended = ("void", "") if llvm_version_info[0] >= 22 else ("i1", "%ended = ")
-    return IN_TURNS.format(
+    return COROUTINE_THREADS.format(
         sp=f"ptr inttoptr (i64 {p.memory.stack_address} to ptr)", frame=frame, enter_thread=enter_thread, tick=tick,
-        frames=p.thread_frames, frames_end=p.thread_frames + FRAMES, name=p.text(kernel.node.name), end=end,
+        frames=p.thread_frames, frames_end=p.thread_frames + FRAME_BYTES, name=p.name_number(kernel.node.name), end=end,
         ended=ended,
     )  # fmt: skip
 
 
-def _deepest(symbol: str, instances: dict[str, Instance], own: Callable[[Instance], int], known: dict[str, int]) -> int:
-    """Bytes of stack that the deepest chain of calls takes; what calls itself is counted once."""
+def _max_stack(
+    symbol: str, instances: dict[str, Instance], own: Callable[[Instance], int], known: dict[str, int]
+) -> int:
+    """Bytes of stack of the deepest chain of calls."""
     if symbol in instances and symbol not in known:
         known[symbol] = 0
-        below = (_deepest(c, instances, own, known) for c in instances[symbol].calls)
+        below = (_max_stack(c, instances, own, known) for c in instances[symbol].calls)
         known[symbol] = own(instances[symbol]) + max(below, default=0)
     return known.get(symbol, 0)
 
 
-provide(declare_shared, on_the_card, shared_place)
+provide(declare_shared, card_variable, shared_place)
 late.BUILTIN["__wait"] = wait

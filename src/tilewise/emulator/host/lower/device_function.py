@@ -1,7 +1,7 @@
-"""A __device__ function's name as a value: a handle, and calls through pointers that find the function by it.
+"""Pointers to __device__ functions: handles, and dispatch of calls by handle.
 
-Every launch runs machine code of its own, so that an address from one kernel would lead another astray, and the host,
-which copies such pointers to and fro, has none at all. A handle is the address of a few bytes that hold nothing."""
+Each kernel is a module with its own copies of functions, and the host, which copies such pointers, has none: machine
+addresses are not valid between them. A handle is the address of 16 unused bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DeviceFunction:
 
 
 def device_handle(b: Builder, overloads: Overloads, wanted: Type | None) -> Value:
-    """The handle of the function meant: the one of the wanted type, or the only one."""
+    """The handle of the overload of the wanted type, or of the only one."""
     node, bindings, record, parameters = explicit_choice(b, overloads, wanted)
     functions = b.program.device_functions
     key = (id(node), str(bindings), id(record))
@@ -41,16 +41,16 @@ def device_handle(b: Builder, overloads: Overloads, wanted: Type | None) -> Valu
 
 
 def call_by_handle(b: Builder, pointer: str, target: FunctionType, given: list[tuple[str, str]]) -> str:
-    """A call of whatever function of this type the handle stands for."""
+    """Call the function of this type that the handle stands for."""
     called = b.program.called_by_handle
     symbol, _ = called.setdefault(str(target), (f"@by_handle.{len(called)}", target))
-    b.calls.add("%by_handle")  # it may be anyone
+    b.calls.add("%by_handle")  # may reach any function
     void = "void" if isinstance(target.result, (Record, Array)) else None
     return b.call(target.result, symbol, [("ptr", pointer), ("i32", b.line_text()), *given], void)
 
 
-def callable_ones(p: Program) -> dict[str, list[tuple[int, Instance]]]:
-    """For each type that is called by a handle, the functions that a handle may stand for; they are written if new."""
+def handle_targets(p: Program) -> dict[str, list[tuple[int, Instance]]]:
+    """For each function type that is called by handle, the functions of that type whose handle was taken."""
     out: dict[str, list[tuple[int, Instance]]] = {}
     for symbol, target in p.called_by_handle.values():
         out[symbol] = []
@@ -65,7 +65,7 @@ def callable_ones(p: Program) -> dict[str, list[tuple[int, Instance]]]:
 def by_handle_text(p: Program, cases: dict[str, list[tuple[int, Instance]]]) -> list[str]:
     out: list[str] = []
     for symbol, target in p.called_by_handle.values():
-        p.external("rt_wild_call")
+        p.external("rt_bad_call")
         object_ = isinstance(target.result, (Record, Array))
         kinds = ["ptr"] * object_ + ["ptr" if isinstance(t, (Record, Array)) else t.llvm for t in target.parameters]
         given = [f"{kind} %a{i}" for i, kind in enumerate(kinds)]
@@ -77,7 +77,7 @@ def by_handle_text(p: Program, cases: dict[str, list[tuple[int, Instance]]]) -> 
             call = f"call {result} {instance.symbol}({', '.join(given)})"
             named, value = ("", "void") if result == "void" else (f"%r{address} = ", f"{result} %r{address}")
             out += [f"f{address}:", f"  {named}{call}", f"  ret {value}"]
-        out += ["wild:", "  call void @rt_wild_call(i64 %at, i32 %line) cold",
+        out += ["wild:", "  call void @rt_bad_call(i64 %at, i32 %line) cold",
                 "  ret void" if result == "void" else f"  ret {result} zeroinitializer", "}"]  # fmt: skip
     return out
 

@@ -1,4 +1,4 @@
-"""Which variables must live in memory: those whose address is taken or that a reference may change."""
+"""Escape analysis: variables that must be in memory, since their address is taken or a reference may change them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewise.emulator.parse import tree
 
 
 def direct(node: Any) -> set[str]:
-    """The variables that `node` is, itself or by way of ?: and =."""
+    """The variables that `node` may denote as an lvalue, directly or through ?:, = and casts."""
     if isinstance(node, tree.Name):
         return {node.name}
     if isinstance(node, tree.Ternary):
@@ -25,12 +25,12 @@ def direct(node: Any) -> set[str]:
 
 
 def _changes(written: Any) -> bool:
-    """A parameter that can change what it is given."""
+    """Whether a parameter is a reference to non-const."""
     return isinstance(written, tree.TypeReference) and not isinstance(written.to, tree.TypeConst)
 
 
 def changing_methods(p: Program) -> dict[str, set[int]]:
-    """Methods of all classes: positions of parameters that are references to change."""
+    """By name of a method, in any class: positions of parameters that are references to non-const."""
     known: dict[str, set[int]] | None = getattr(p, "_changing", None)
     if known is None:
         known = {}

@@ -1,9 +1,8 @@
-"""throw, try and catch without unwinding tables: a thrown exception sets a flag that is asked after every call.
+"""throw, try and catch without unwind tables: a throw sets a flag that is tested after every call.
 
-A call that comes back with the flag set goes on where the nearest handler of its function decides, or leaves the
-function, so that its caller sees the flag; what lives in the scopes between is taken down on the way. Programs without
-a catch pay nothing: there a throw ends the program. The flag is a byte of the program's memory; which exception it is,
-and which handlers it fits, is kept by the runtime."""
+If the flag is set, the caller destroys the objects of the scopes that it leaves and jumps to the nearest handler of its
+function, or returns, so that its own caller tests the flag. In programs without a catch no code is added: a throw ends
+the program. The flag is a byte of the program's memory; the runtime keeps the exception and matches handlers."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.program import Program
-from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Place, Value
+from tilewise.emulator.host.lower.values import INIT, UNCHECKED, Local, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Record, Reference, Type
@@ -21,7 +20,7 @@ ANY = -1
 
 
 def catching(p: Program) -> bool:
-    """Whether exceptions are followed here: the program has a catch, and this is the host's code."""
+    """Whether calls test the flag: the program has a catch, and this is host code."""
     return p.catches and not p.device
 
 
@@ -32,18 +31,18 @@ def flag(p: Program) -> str:
 
 
 def number_of(p: Program, type_: Type) -> int:
-    """A thrown type by number; const and & make no difference to what a handler takes."""
+    """A number for a thrown or caught type, without const and &."""
     bare = types.bare(type_)
     key: Any = id(bare) if isinstance(bare, Record) else str(bare).replace("const ", "").replace(" const", "")
     return p.exception_numbers.setdefault(key, len(p.exception_numbers))
 
 
-def _taken_as(p: Program, type_: Type, offset: int = 0) -> list[tuple[int, int]]:
-    """The numbers that an exception answers to, its bases included, each with where that part begins."""
+def _catchable_types(p: Program, type_: Type, offset: int = 0) -> list[tuple[int, int]]:
+    """The numbers of a type and its bases, each with its offset in the object."""
     out = [(number_of(p, type_), offset)]
     if isinstance(type_, Record):
         for base, at in p.layout(type_).bases:
-            out += _taken_as(p, base, offset + at)
+            out += _catchable_types(p, base, offset + at)
     return out
 
 
@@ -56,14 +55,14 @@ def lower_throw(b: Builder, node: tree.Throw) -> Value:
         _raise(b, node)
     b.emit(f"store i8 1, ptr {flag(p)}")
     unwind(b)
-    b.begin(b.label())  # nobody comes here; an expression around the throw is written on
+    b.begin(b.label())  # unreachable: the rest of the enclosing expression is lowered into it
     return Value(types.VOID, "")
 
 
 def _raise(b: Builder, node: tree.Throw) -> None:
-    """The exception in memory of its own, and what it answers to."""
+    """Construct the exception object and hand it to the runtime."""
     p = b.program
-    kept, b.temporaries = b.temporaries, []
+    outer, b.temporaries = b.temporaries, []
     value = late.lower(b, node.value)
     if not isinstance(value.type, Record):
         value = rvalue(b, value)
@@ -74,26 +73,26 @@ def _raise(b: Builder, node: tree.Throw) -> None:
     what = "null"
     if isinstance(type_, Record) and p.layout(type_).methods_named("what"):
         what = rvalue(b, late.call_method(b, Place(type_, space, INIT), "what", [])).text
-    p.thrown.append(_taken_as(p, type_))
+    p.thrown.append(_catchable_types(p, type_))
     p.external("rt_raise")
-    given = f"ptr {space}, i64 {len(p.thrown) - 1}, i32 {p.text(str(type_))}, ptr {what}, i32 {b.line_text()}"
+    given = f"ptr {space}, i64 {len(p.thrown) - 1}, i32 {p.name_number(str(type_))}, ptr {what}, i32 {b.line_text()}"
     b.emit(f"call void @rt_raise({given})")
     b.end_temporaries()
-    b.temporaries = kept
+    b.temporaries = outer
 
 
 def unwind(b: Builder) -> None:
-    """To the nearest handler of this function, or out of it, with the flag set."""
+    """Jump to the nearest handler of this function, or leave it, with the flag set."""
     depth, label = b.handlers[-1] if b.handlers else (1, "leave")
     if any(s.destroy or s.arrays for s in b.scopes[depth:]):
-        b.emit(f"store i8 0, ptr {flag(b.program)}")  # destructors run as ever
+        b.emit(f"store i8 0, ptr {flag(b.program)}")  # for the calls that destructors make
         b.clean_to(depth)
         b.emit(f"store i8 1, ptr {flag(b.program)}")
     b.jump(label)
 
 
-def ask_thrown(b: Builder) -> None:
-    """Behind a call: go on, or unwind."""
+def check_thrown(b: Builder) -> None:
+    """After a call: unwind if the flag is set."""
     if not catching(b.program) or not b.open:
         return
     thrown, on = b.label(), b.label()
@@ -142,10 +141,10 @@ def _handler(b: Builder, handler: tree.Handler, done: str) -> None:
 
 def _caught(b: Builder, type_: Type, address: str) -> Local:
     if not isinstance(type_, Reference):
-        return Local(type_, address, INIT if isinstance(type_, Record) else KNOWN)
+        return Local(type_, address, INIT if isinstance(type_, Record) else UNCHECKED)
     slot = b.alloca("ptr")
     b.emit(f"store ptr {address}, ptr {slot}")
-    return Local(type_, slot, KNOWN, reference=True)
+    return Local(type_, slot, UNCHECKED, reference=True)
 
 
-provide(ask_thrown, lower_throw)
+provide(check_thrown, lower_throw)

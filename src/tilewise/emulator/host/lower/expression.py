@@ -1,4 +1,4 @@
-"""Expressions to LLVM: one function a kind of node, found by a table."""
+"""Lowers expressions to LLVM: TABLE has a function for each kind of node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.call import call_method, lower_call
 from tilewise.emulator.host.lower.conversion import convert, object_place, place_of, rvalue, truth
 from tilewise.emulator.host.lower.lanes import control
-from tilewise.emulator.host.lower.lanes.memory import held, moved, own_element
+from tilewise.emulator.host.lower.lanes.memory import checked_index, interleaved_element, offset_pointer
 from tilewise.emulator.host.lower.marks import OK, SMALL, WITHIN
 from tilewise.emulator.host.lower.names import lower_member, lower_name
 from tilewise.emulator.host.lower.operators import (
@@ -22,11 +22,11 @@ from tilewise.emulator.host.lower.places import load
 from tilewise.emulator.host.lower.values import (
     FULL,
     INIT,
-    KNOWN,
+    PRECHECKED,
     SHARED,
-    TRUSTED,
+    UNCHECKED,
+    InterleavedPlace,
     Overloads,
-    OwnPlace,
     Place,
     Value,
     Wide,
@@ -46,19 +46,19 @@ def lower(b: Builder, node: Any) -> Any:
         b.line = node.line
     if b.lanes is not None:
         b.lanes.varies(node)
-        if id(node) in b.known:
-            return b.known[id(node)]
+        if id(node) in b.computed:
+            return b.computed[id(node)]
     return known(b, node)
 
 
 def operands(b: Builder, nodes: list[Any]) -> list[Any]:
-    """Arguments of a call; {…} waits until the parameter is known."""
-    return [n if isinstance(n, tree.Braces) else _settled(b, lower(b, n)) for n in nodes]
+    """Arguments of a call; {…} is lowered later, when the parameter's type is known."""
+    return [n if isinstance(n, tree.Braces) else _load_register(b, lower(b, n)) for n in nodes]
 
 
-def _settled(b: Builder, value: Any) -> Any:
-    """A register variable's value is taken now: a later argument may change it."""
-    if isinstance(value, Place) and (value.register or isinstance(value, (WidePlace, OwnPlace))):
+def _load_register(b: Builder, value: Any) -> Any:
+    """Load a register variable now: a later argument may change it."""
+    if isinstance(value, Place) and (value.register or isinstance(value, (WidePlace, InterleavedPlace))):
         return load(b, value)
     return value
 
@@ -87,7 +87,7 @@ def _number(b: Builder, node: tree.Number) -> Any:
 
 def _text(b: Builder, node: tree.Text) -> Any:
     address = b.program.literal(node.value)
-    return Place(Array(types.CHAR, len(node.value) + 1), f"inttoptr (i64 {address} to ptr)", KNOWN, const=True)
+    return Place(Array(types.CHAR, len(node.value) + 1), f"inttoptr (i64 {address} to ptr)", UNCHECKED, const=True)
 
 
 def _this(b: Builder, node: tree.This) -> Any:
@@ -144,7 +144,7 @@ def _ternary(b: Builder, node: tree.Ternary) -> Any:
 
 
 def _or_throw(b: Builder, node: tree.Ternary, condition: str) -> Any:
-    """x > 1 ? throw … : x: its value is the other side's."""
+    """x > 1 ? throw … : x"""
     thrown, value = (node.yes, node.no) if isinstance(node.yes, tree.Throw) else (node.no, node.yes)
     bad, good = b.label(), b.label()
     b.branch(condition, *((bad, good) if thrown is node.yes else (good, bad)))
@@ -156,7 +156,7 @@ def _or_throw(b: Builder, node: tree.Ternary, condition: str) -> Any:
 
 
 def _space(b: Builder, type_: Type) -> str:
-    """Memory for what either side gives."""
+    """Memory for the result of a conditional expression."""
     if isinstance(type_, Record):
         return b.frame_slot(type_.size, type_.align)
     return b.alloca(type_.llvm) if type_ is not types.VOID else ""
@@ -166,7 +166,7 @@ def _join(b: Builder, value: Any, type_: Type, space: str) -> None:
     if type_ is types.VOID or not b.open:
         return
     if isinstance(type_, Record):
-        b.shade(space, str(type_.size), 1)
+        b.set_state(space, str(type_.size), 1)
         late.construct(b, type_, space, [value])
         return
     made = Value(type_, value.address) if isinstance(type_, Reference) else convert(b, value, type_)
@@ -202,8 +202,8 @@ def _decayed(type_: Type) -> Type:
 
 
 def _index(b: Builder, node: tree.Index) -> Any:
-    if id(node) in b.trusted:
-        return _looked_at(b, node)
+    if id(node) in b.prechecked:
+        return _prechecked_element(b, node)
     base = lower(b, node.base)
     if isinstance(base, Overloads):
         raise b.refuse("a function has no elements", node)
@@ -231,13 +231,13 @@ def _index(b: Builder, node: tree.Index) -> Any:
     to, size = pointer.type.to, element_size(b, pointer.type.to, node)
     span = b.lanes.span(b, node.base.name) if b.lanes is not None and isinstance(node.base, tree.Name) else None
     if isinstance(pointer, Wide) or isinstance(index, Wide):
-        return WidePlace(to, moved(b, pointer, index, size), FULL, pointer.type.const, span)
+        return WidePlace(to, offset_pointer(b, pointer, index, size), FULL, pointer.type.const, span)
     step = b.make(f"mul i64 {index.text}, {size}")
     return Place(to, b.offset(pointer.text, step), FULL, span=span)
 
 
 def _row(b: Builder, node: tree.Index, base: Any, slot: str) -> Value:
-    """a[i] of `float a[n][m]` where m was not known before running: the row's first element."""
+    """a[i] of a variable-length array `float a[n][m]`: a pointer to the row's first element."""
     index = convert(b, rvalue(b, lower(b, node.index)), types.LONG).text
     pointer = rvalue(b, base)
     assert isinstance(pointer.type, Pointer)
@@ -246,13 +246,13 @@ def _row(b: Builder, node: tree.Index, base: Any, slot: str) -> Value:
     return Value(pointer.type, b.offset(pointer.text, step))
 
 
-def _looked_at(b: Builder, node: tree.Index) -> Place:
-    """An element of an array that was looked at before the loop around it."""
-    sure, b.sure = b.sure, True
+def _prechecked_element(b: Builder, node: tree.Index) -> Place:
+    """An element of an array whose accesses were checked before the enclosing loop."""
+    outer, b.no_overflow = b.no_overflow, True
     index = convert(b, rvalue(b, lower(b, node.index)), types.LONG)
-    b.sure = sure
+    b.no_overflow = outer
     of = late.elements(b, node.base)
-    return Place(of, b.offset(b.trusted[id(node)], b.make(f"mul i64 {index.text}, {of.size}")), TRUSTED)
+    return Place(of, b.offset(b.prechecked[id(node)], b.make(f"mul i64 {index.text}, {of.size}")), PRECHECKED)
 
 
 def element_size(b: Builder, type_: Type, node: Any = None) -> int:
@@ -262,22 +262,22 @@ def element_size(b: Builder, type_: Type, node: Any = None) -> int:
 
 
 def _element(b: Builder, base: Place, at: Value) -> Place:
-    """An element of an array whose length is known: the subscript is checked against it."""
+    """An element of an array type: the subscript is checked against its length."""
     array = base.type
     assert isinstance(array, Array)
-    if isinstance(base, OwnPlace):
-        return own_element(b, base, at)
-    check = base.check if base.check in (FULL, KNOWN, SHARED) else INIT
-    if not array.length:  # a[] or a[0] at the end of an object
+    if isinstance(base, InterleavedPlace):
+        return interleaved_element(b, base, at)
+    check = base.check if base.check in (FULL, UNCHECKED, SHARED) else INIT
+    if not array.length:  # a flexible array member, a[] or a[0]
         check = FULL
     if isinstance(base, WidePlace) or isinstance(at, Wide):
         first = base.at if isinstance(base, WidePlace) else Value(Pointer(array.of), base.address)
-        within = held(b, at, array.length) if array.length else at
-        return WidePlace(array.of, moved(b, first, within, b.program.size_of(array.of)), check, base.const)
+        within = checked_index(b, at, array.length) if array.length else at
+        return WidePlace(array.of, offset_pointer(b, first, within, b.program.size_of(array.of)), check, base.const)
     index = at.text
     if array.length and not b.library:
         bad = b.make(f"icmp uge i64 {index}, {array.length}")
-        b.complain(bad, "rt_bad_index", [("i64", index), ("i64", str(array.length)), ("i32", b.line_text())])
+        b.report_if(bad, "rt_bad_index", [("i64", index), ("i64", str(array.length)), ("i32", b.line_text())])
         index = b.make(f"select i1 {bad}, i64 0, i64 {index}")
     size = b.program.size_of(array.of)
     step = b.make(f"mul i64 {index}, {size}")
@@ -293,7 +293,7 @@ def _cast(b: Builder, node: tree.Cast) -> Any:
     if isinstance(type_, Reference):
         if isinstance(value, Place) and not value.register:
             wider = b.program.size_of(type_.to) > b.program.size_of(value.type) or isinstance(type_.to, Array)
-            check = FULL if wider else value.check  # (Big&)small: not all of it is known to be there
+            check = FULL if wider else value.check  # (Big&)small may extend past the object
             return Place(type_.to, value.address, check, moved=type_.rvalue, const=type_.const)
         return place_of(convert(b, value, type_))
     if isinstance(type_, Record):
@@ -324,14 +324,14 @@ def _sizeof(b: Builder, node: tree.SizeOf) -> Any:
         if rows is not None and rows.row:  # sizeof(a[0]) of float a[n][m]
             size = element_size(b, rows.type.to, node)  # type: ignore[attr-defined]
             return b.value(types.ULONG, f"mul i64 {b.make(f'load i64, ptr {rows.row}')}, {size}")
-    type_ = b.program.resolve(node.type, b.env) if node.type is not None else _type_only(b, node.operand)
+    type_ = b.program.resolve(node.type, b.env) if node.type is not None else unevaluated_type(b, node.operand)
     type_ = types.bare(type_)
     size = element_size(b, type_)
     return Value(types.ULONG, str(type_.align if node.alignment else size))
 
 
-def _type_only(b: Builder, node: Any) -> Type:
-    """An operand that is not evaluated: lowered, its type kept, its code thrown away."""
+def unevaluated_type(b: Builder, node: Any) -> Type:
+    """The type of an operand of sizeof or decltype: lower it, then discard the code."""
     kept, lines, opened, line = b.temporaries, len(b.lines), b.open, b.noted_line
     b.temporaries = []
     value = lower(b, node)
@@ -347,7 +347,7 @@ def _braces(b: Builder, node: tree.Braces) -> Any:
 
 
 def _throw(b: Builder, node: tree.Throw) -> Any:
-    """Where nobody catches anything: the end of the program."""
+    """In a program without a catch, or in a kernel: report and end the program."""
     if b.program.catches and not b.program.device:
         return late.lower_throw(b, node)
     text = ""
@@ -358,10 +358,10 @@ def _throw(b: Builder, node: tree.Throw) -> Any:
         if isinstance(kind, Record) and b.program.layout(kind).methods_named("what"):
             what = rvalue(b, call_method(b, value, "what", []))
             b.program.external("rt_throw_what")
-            b.emit(f"call void @rt_throw_what(i32 {b.program.text(text)}, ptr {what.text}, i32 {b.line_text()})")
+            b.emit(f"call void @rt_throw_what(i32 {b.program.name_number(text)}, ptr {what.text}, i32 {b.line_text()})")
             return Value(types.VOID, "")
     b.program.external("rt_throw")
-    b.emit(f"call void @rt_throw(i32 {b.program.text(text)}, i32 {b.line_text()})")
+    b.emit(f"call void @rt_throw(i32 {b.program.name_number(text)}, i32 {b.line_text()})")
     return Value(types.VOID, "")
 
 
@@ -375,4 +375,4 @@ TABLE: dict[type, Any] = {
 }  # fmt: skip
 
 
-provide(_type_only, common_type, constant, element_size, lower, operands)
+provide(unevaluated_type, common_type, constant, element_size, lower, operands)

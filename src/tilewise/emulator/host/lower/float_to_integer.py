@@ -1,8 +1,8 @@
-"""Floating values as integers: on the host as x86-64 does it, in kernels as the card does.
+"""Conversions from floating point to integers: on the host as x86-64 does, in kernels as the GPU does.
 
-The host's cvttsd2si gives the least integer for whatever does not fit, and unsigned int goes by way of 64 bits. The
-card's cvt.rzi saturates; what is shorter than 32 bits is the low end of such a number: as unsigned char -3.7f is 0
-there and 253 on the host, 300.5f is 44 in both places."""
+x86-64's cvttsd2si gives INT_MIN for values that do not fit; unsigned int is converted through 64 bits. The GPU's
+cvt.rzi saturates; types shorter than 32 bits take the low bits of the 32-bit result: as unsigned char, -3.7f is 0 on
+the GPU and 253 on the host, 300.5f is 44 on both."""
 
 from __future__ import annotations
 
@@ -37,30 +37,29 @@ def _truncated(b: Builder, text: str, bits: int) -> str:
     return b.make(f"select i1 {fits}, i{bits} {number}, i{bits} {least}")
 
 
-def of(llvm: str, width: int) -> str:
-    """LLVM's type of one value, or of those of all lanes."""
+def lanes_type(llvm: str, width: int) -> str:
+    """LLVM type of a scalar, or of a vector of them if `width` is above 1."""
     return f"<{width} x {llvm}>" if width > 1 else llvm
 
 
-def number(llvm: str, value: int, width: int) -> str:
+def splat(llvm: str, value: int, width: int) -> str:
     return f"splat ({llvm} {value})" if width > 1 else str(value)
 
 
 def on_card(b: Builder, text: str, source: Scalar, type_: Scalar, width: int = 1) -> str:
-    """Of one thread, or of `width` of them as lanes of a vector."""
     if source.size == 2:
-        text = b.make(f"fpext {of(source.llvm, width)} {text} to {of('float', width)}")
+        text = b.make(f"fpext {lanes_type(source.llvm, width)} {text} to {lanes_type('float', width)}")
     floating, kind = ("double", "f64") if source.size == 8 else ("float", "f32")
     bits = 64 if type_.size == 8 else 32
     lanes = f"v{width}" if width > 1 else ""
     name = f"llvm.fpto{'s' if type_.signed else 'u'}i.sat.{lanes}i{bits}.{lanes}{kind}"
-    whole, given = of(f"i{bits}", width), of(floating, width)
+    whole, given = lanes_type(f"i{bits}", width), lanes_type(floating, width)
     b.program.external(name, f"declare {whole} @{name}({given})")
     made = b.make(f"call {whole} @{name}({given} {text})")
-    if bits == 64 or source.size == 8:  # NaN is 0 from float to 32 bits, and the highest bit alone else
+    if bits == 64 or source.size == 8:  # NaN becomes 0 from float to 32 bits, else only the sign bit is set
         odd = b.make(f"fcmp uno {given} {text}, {text}")
-        least = number(f"i{bits}", -(1 << (bits - 1)), width)
-        made = b.make(f"select {of('i1', width)} {odd}, {whole} {least}, {whole} {made}")
+        least = splat(f"i{bits}", -(1 << (bits - 1)), width)
+        made = b.make(f"select {lanes_type('i1', width)} {odd}, {whole} {least}, {whole} {made}")
     if bits > type_.size * 8:
-        made = b.make(f"trunc {whole} {made} to {of(type_.llvm, width)}")
+        made = b.make(f"trunc {whole} {made} to {lanes_type(type_.llvm, width)}")
     return made

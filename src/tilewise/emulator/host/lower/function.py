@@ -1,4 +1,4 @@
-"""One function from its tree to LLVM's text."""
+"""Lowers one function to LLVM text."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from tilewise.emulator.host.lower.checked_memory import copy_bytes
 from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.escapes import escaping
 from tilewise.emulator.host.lower.program import AUTO, DESTROY, Instance, Program
-from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Overloads, Place, Value
+from tilewise.emulator.host.lower.values import INIT, UNCHECKED, Local, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
-from tilewise.emulator.parse.types import Pointer, Record, Reference, Type
+from tilewise.emulator.parse.types import Pointer, Record, Reference, Type, stored
 from tilewise.emulator.sema.bodies import body_of
 from tilewise.emulator.sema.symbol_table import Environment
 
 
 def write(p: Program, instance: Instance) -> None:
-    """Fill in the instance's text."""
     node = instance.node
     p.device = instance.device
     b = Builder(p, instance.env, node.library)
@@ -27,7 +26,7 @@ def write(p: Program, instance: Instance) -> None:
     b.result = instance.result
     b.variadic = node.variadic
     body = b.body = body_of(p, node, instance.env, p.lenient and not instance.device)
-    late.watch_comparisons(b, body)
+    late.find_comparisons(b, body)
     b.escaping = escaping(b, [body, *(i[1] for i in node.initialisers)], isinstance(instance.result, Reference))
     if instance.lambda_ is not None:
         instance.lambda_.enter(b)
@@ -39,7 +38,7 @@ def write(p: Program, instance: Instance) -> None:
         if node.name == "<new>":
             _construct_members(b, instance)
         elif node.name == "~" and instance.record is not None:
-            late.point_to_tables(b, instance.record, "%this")
+            late.store_vptrs(b, instance.record, "%this")
         elif node.name == DESTROY:
             late.destroy(b, instance.record, "%this")
         late.statement(b, body)
@@ -55,13 +54,13 @@ def write(p: Program, instance: Instance) -> None:
 
 
 def _falls_off(b: Builder, instance: Instance) -> None:
-    """The end of a function that should return a value."""
+    """Report that control reaches the end of a function with a result."""
     result = instance.result
     if result in (types.VOID, AUTO) or instance.node.name in ("main", "<new>", "~") or instance.node.library:
         return
     b.program.external("rt_no_return")
-    word = b.program.text(instance.node.name)
-    b.emit(f"call void @rt_no_return(i32 {word}, i32 {instance.node.line})")
+    name_id = b.program.name_number(instance.node.name)
+    b.emit(f"call void @rt_no_return(i32 {name_id}, i32 {instance.node.line})")
 
 
 def declare_parameters(b: Builder, instance: Instance) -> None:
@@ -73,9 +72,9 @@ def declare_parameters(b: Builder, instance: Instance) -> None:
         if isinstance(type_, Reference):
             slot = b.alloca("ptr")
             b.emit(f"store ptr {text}, ptr {slot}")
-            b.declare(parameter.name, Local(type_, slot, KNOWN, reference=True))
+            b.declare(parameter.name, Local(type_, slot, UNCHECKED, reference=True))
         elif isinstance(type_, Record):
-            if "__global__" in instance.node.specifiers:  # every thread has its own
+            if "__global__" in instance.node.specifiers:  # each thread gets a copy
                 address = b.frame_slot(type_.size, type_.align)
                 copy_bytes(b, address, text, type_.size)
                 text = address
@@ -83,15 +82,15 @@ def declare_parameters(b: Builder, instance: Instance) -> None:
         elif parameter.name in b.escaping:
             address = b.frame_slot(type_.size, type_.align)
             late.store(b, Place(type_, address, INIT), text)
-            b.declare(parameter.name, Local(type_, address, KNOWN, const=const))
+            b.declare(parameter.name, Local(type_, address, UNCHECKED, const=const))
         else:
-            slot = b.alloca(b.stored(type_))
-            b.emit(f"store {b.stored(type_)} {b.to_memory(type_, text)}, ptr {slot}")
-            b.declare(parameter.name, Local(type_, slot, KNOWN, register=True, const=const))
+            slot = b.alloca(stored(type_))
+            b.emit(f"store {stored(type_)} {b.to_memory(type_, text)}, ptr {slot}")
+            b.declare(parameter.name, Local(type_, slot, UNCHECKED, register=True, const=const))
 
 
 def _construct_members(b: Builder, instance: Instance) -> None:
-    """: a(1), b{2} — and what the list does not name."""
+    """Members and bases, by the constructor's initialiser list or else by default."""
     record = instance.record
     assert record is not None
     given: dict[str, Any] = {}
@@ -103,15 +102,15 @@ def _construct_members(b: Builder, instance: Instance) -> None:
             given[target] = value
             continue
         type_ = b.program.resolve(target, b.env)
-        if type_ is record:  # a constructor that calls another one
+        if type_ is record:  # a delegating constructor
             late.construct(b, record, "%this", late.operands(b, value) if isinstance(value, list) else [value])
             return
         bases[id(type_)] = value
-    late.make_members(b, record, "%this", given, bases)
+    late.construct_members(b, record, "%this", given, bases)
 
 
 def signature(instance: Instance) -> tuple[str, str]:
-    """LLVM's result type and parameters."""
+    """LLVM result type and parameters."""
     parameters: list[str] = []
     result = instance.result.llvm
     if instance.returns_object:
@@ -122,7 +121,7 @@ def signature(instance: Instance) -> tuple[str, str]:
     parameters += [
         f"{by_address(t) if isinstance(t, Record) else t.llvm} %p{i}" for i, t in enumerate(instance.parameters)
     ]
-    if instance.node.variadic:  # what stands behind …, as `packed` lays it out
+    if instance.node.variadic:  # as `pack_variadic` lays them out
         parameters += ["ptr %variadic", "i64 %variadic_count"]
     return result, ", ".join(parameters)
 
@@ -149,11 +148,11 @@ def function_text(b: Builder, instance: Instance) -> list[str]:
 
 
 def type_of(p: Program, node: Any, env: Environment) -> Type:
-    """decltype: lowered aside, only the type is kept."""
+    """decltype: lower the expression with a separate builder, keep only its type."""
     b = Builder(p, replace(env), True)
     b.outer = env.local
     value = late.lower(b, node)
-    if isinstance(value, Overloads):  # a function's own type
+    if isinstance(value, Overloads):
         pointer = rvalue(b, value).type
         taken = isinstance(node, tree.Unary)  # decltype(&f)
         return pointer.to if isinstance(pointer, Pointer) and not taken else pointer

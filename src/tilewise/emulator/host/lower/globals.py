@@ -1,32 +1,32 @@
-"""File-level variables and statics: memory at a fixed address, first values before main."""
+"""Global variables and statics: memory at a fixed address, initialised before main."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.initialise import complete, initialise
-from tilewise.emulator.host.lower.never_given import never_given
-from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Place
+from tilewise.emulator.host.lower.initialise import complete_type, initialise
+from tilewise.emulator.host.lower.never_assigned import never_assigned
+from tilewise.emulator.host.lower.values import FULL, INIT, UNCHECKED, Local, Place
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Record, Reference, Type, innermost
 from tilewise.emulator.sema.symbol_table import Environment
 
 DEVICE = frozenset({"__device__", "__constant__", "__managed__"})
-ON_THE_STACK = 64 << 10  # bytes of first values, at most: the program's stack is its own
+ON_THE_STACK = 64 << 10  # bytes of a __device__ variable's values that may be prepared on the program's stack
 
 
 def _pointer(address: int) -> str:
     return f"inttoptr (i64 {address} to ptr)"
 
 
-def static_memory(b: Builder, size: int, align: int) -> str:
+def static_memory(b: Builder, size: int) -> str:
     return _pointer(b.program.memory.static(size, "", False))
 
 
 def global_place(b: Builder, name: str) -> Any:
-    """A file-level variable; its memory is made when it is first named."""
+    """A global variable; its memory is allocated when it is first named."""
     program = b.program
     if "__shared__" in program.entities.variables[name].specifiers:
         if not program.device:
@@ -35,13 +35,13 @@ def global_place(b: Builder, name: str) -> Any:
     type_, address = memory_of(b, name)
     place = Place(type_, _pointer(address), INIT, name=name)
     if isinstance(type_, Reference):
-        return Place(type_.to, b.make(f"load ptr, ptr {place.address}"), 2, name=name)
+        return Place(type_.to, b.make(f"load ptr, ptr {place.address}"), FULL, name=name)
     item = program.entities.variables[name]
     place.const = isinstance(item.type, tree.TypeConst)
     if program.device:
-        return late.on_the_card(b, name, item, place)
+        return late.card_variable(b, name, item, place)
     if item.specifiers & DEVICE and "__managed__" not in item.specifiers:
-        place.check = 2  # the host may pass it on, not read it
+        place.check = FULL  # the host may take its address, but not access it
     return place
 
 
@@ -55,7 +55,7 @@ def memory_of(b: Builder, name: str) -> tuple[Type, int]:
         b.env = kept
         device = bool(item.specifiers & DEVICE)
         managed = "__managed__" in item.specifiers
-        unset = device and not managed and never_given(program.entities, name, item)
+        unset = device and not managed and never_assigned(program.entities, name, item)
         address = program.memory.static(program.size_of(type_), name, device, managed, unset, item.line)
         program.globals[name] = (type_, address)
     return program.globals[name]
@@ -69,11 +69,11 @@ def _type(b: Builder, item: tree.Variable) -> Type:
             Reference(made, isinstance(written.to, tree.TypeConst)) if isinstance(written, tree.TypeReference) else made
         )
     init = item.init if item.init is not None else item.arguments
-    return complete(b, b.program.resolve(item.type, b.env), init)
+    return complete_type(b, b.program.resolve(item.type, b.env), init)
 
 
 def initialise_globals(b: Builder) -> None:
-    """Every variable of the program, in the order of the file; those of known headers where they are used."""
+    """Every variable of the program, in the order of the file; of the library's, those that are used."""
     program = b.program
     for name in program.entities.order:
         item = program.entities.variables[name]
@@ -102,12 +102,12 @@ def initialise_globals(b: Builder) -> None:
 
 
 def _device(b: Builder, item: tree.Variable, type_: Type, address: int) -> None:
-    """A __device__ variable's first values: made on the host and put there."""
+    """Initialise a __device__ variable: evaluate the initialiser on the host, then copy the bytes."""
     if item.init is None:
         return
     size = b.program.size_of(type_)
     large = size > ON_THE_STACK
-    space = _pointer(b.program.memory.static(size, "", False)) if large else b.temporary(type_)
+    space = static_memory(b, size) if large else b.temporary(type_)
     b.for_card = True
     initialise(b, Place(type_, space, INIT), item.init)
     b.for_card = False
@@ -115,15 +115,15 @@ def _device(b: Builder, item: tree.Variable, type_: Type, address: int) -> None:
 
 
 def _ends_with_the_program(b: Builder, type_: Type, address: int) -> None:
-    """Its destructor runs behind main, the last that was made first."""
+    """Register its destructor, which runs after main, in reverse order of construction."""
     if isinstance(type_, Record) and not b.program.layout(type_).trivial and not b.program.device:
-        b.program.external("rt_static")
+        b.program.external("rt_static_destructor")
         destroyer = b.program.destroyer(type_).symbol
-        b.emit(f"call void @rt_static(ptr {destroyer}, ptr {_pointer(address)})")
+        b.emit(f"call void @rt_static_destructor(ptr {destroyer}, ptr {_pointer(address)})")
 
 
 def local_static(b: Builder, item: tree.Variable) -> None:
-    """static int n = 0; inside a function: made the first time it is met."""
+    """static int n = 0; inside a function: initialised when it is first reached."""
     type_ = _type(b, item)
     address = b.program.memory.static(b.program.size_of(type_), item.name, False)
     init: Any = item.init if item.init is not None else item.arguments
@@ -136,20 +136,18 @@ def local_static(b: Builder, item: tree.Variable) -> None:
         initialise(b, Place(type_, _pointer(address), INIT), init if init is not None else [])
         _ends_with_the_program(b, type_, address)
         b.begin(done)
-    check = INIT if isinstance(type_, (Record, Array)) else KNOWN
+    check = INIT if isinstance(type_, (Record, Array)) else UNCHECKED
     b.declare(item.name, Local(type_, _pointer(address), check, reference=isinstance(type_, Reference), static=True))
 
 
 def static_member(b: Builder, record: Record, name: str, item: tree.Variable) -> Place:
     program = b.program
     if name not in program.globals:
-        outside = program.entities.variables.get(name)
         env = program.record_environment(record)
         kept, b.env = b.env, env
-        type_ = complete(b, program.resolve(item.type, env), item.init)
+        type_ = complete_type(b, program.resolve(item.type, env), item.init)
         program.globals[name] = (type_, program.memory.static(program.size_of(type_), name, False))
         b.env = kept
-        _ = outside
     type_, address = program.globals[name]
     return Place(type_, _pointer(address), INIT, name=name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.checked_memory import check_object, check_range, clear
+from tilewise.emulator.host.lower.checked_memory import check_object, check_range, zero_fill
 from tilewise.emulator.host.lower.conversion import convert, rvalue
 from tilewise.emulator.host.lower.initialise import initialise
 from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
@@ -28,11 +28,11 @@ def lower_new(b: Builder, node: tree.New) -> Value:
     count = "1"
     if node.length is not None:
         count = convert(b, late.lower(b, node.length), types.LONG).text
-    word = b.program.text(str(type_))
+    name_id = b.program.name_number(str(type_))
     b.line = node.line
     b.note_line(b.line, node.column)
     array = int(node.length is not None)
-    address = b.make(f"call ptr @rt_new(i64 {count}, i64 {size}, i32 {word + (array << 24)}, i32 {b.line_text()})")
+    address = b.make(f"call ptr @rt_new(i64 {count}, i64 {size}, i32 {name_id + (array << 24)}, i32 {b.line_text()})")
     if node.length is None:
         _one(b, node, type_, address)
     else:
@@ -50,14 +50,14 @@ def _one(b: Builder, node: tree.New, type_: Type, address: str) -> None:
 def _many(b: Builder, node: tree.New, type_: Type, address: str, count: str, size: int) -> None:
     given: Any = node.arguments
     if given is not None and not isinstance(type_, Record):
-        clear(b, address, b.make(f"mul i64 {count}, {size}"))
+        zero_fill(b, address, b.make(f"mul i64 {count}, {size}"))
     if given and isinstance(given[0], tree.Braces):
         for i, item in enumerate(given[0].items):
             initialise(b, Place(type_, b.offset(address, i * size), INIT), item)
         return
     inner = innermost(type_)
     if isinstance(inner, Record):
-        late.each(b, address, count, size, lambda at: late.default_initialise(b, type_, at))
+        late.for_each_element(b, address, count, size, lambda at: late.default_initialise(b, type_, at))
 
 
 def lower_delete(b: Builder, node: tree.Delete) -> Value:
@@ -74,11 +74,11 @@ def lower_delete(b: Builder, node: tree.Delete) -> Value:
         b.branch(b.make(f"icmp ne ptr {pointer.text}, null"), there, done)
         b.begin(there)
         if node.array:
-            b.program.external("rt_count", "declare i64 @rt_count(ptr, i64)")
-            count = b.make(f"call i64 @rt_count(ptr {pointer.text}, i64 {to.size})")
+            b.program.external("rt_element_count", "declare i64 @rt_element_count(ptr, i64)")
+            count = b.make(f"call i64 @rt_element_count(ptr {pointer.text}, i64 {to.size})")
             late.destroy_array(b, to, pointer.text, count)
         else:
-            behind = late.destroy_behind(b, to, pointer, FULL)
+            behind = late.virtual_delete(b, to, pointer, FULL)
             if behind is None:
                 late.destroy(b, to, check_object(b, pointer.text, to.size) if to.size else pointer.text)
             else:

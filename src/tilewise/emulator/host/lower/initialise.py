@@ -1,11 +1,11 @@
-"""Variables get their first value: from an expression, arguments, a list in braces, a string."""
+"""Initialisation of variables from an expression, arguments, a braced list or a string."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.checked_memory import clear, store
+from tilewise.emulator.host.lower.checked_memory import store, zero_fill
 from tilewise.emulator.host.lower.conversion import bind, convert
 from tilewise.emulator.host.lower.values import INIT, Place, Value
 from tilewise.emulator.parse import tree, types
@@ -14,7 +14,7 @@ from tilewise.emulator.parse.types import Array, Record, Reference, Type, innerm
 
 
 def initialise(b: Builder, place: Place, init: Any) -> None:
-    """`init` is an expression, a tree.Braces, a list of arguments, or a Value made already."""
+    """`init` is an expression, a tree.Braces, a list of arguments, or a Value or Place."""
     type_ = place.type
     if isinstance(type_, Array):
         _array(b, place, init)
@@ -43,7 +43,7 @@ def initialise(b: Builder, place: Place, init: Any) -> None:
 
 
 def _object(b: Builder, record: Record, place: Place, value: Any) -> None:
-    """T x = value; a temporary that was just made becomes the variable itself."""
+    """T x = value; copy elision: a temporary becomes the variable itself, and is not destroyed."""
     if isinstance(value, Value) and value.type is record:
         mine = [t for t in b.temporaries if t[1] == value.text]
         if mine or record.trivial:
@@ -62,7 +62,7 @@ def _array(b: Builder, place: Place, init: Any) -> None:
         init = only
     if isinstance(init, tree.Text):
         source = late.lower(b, init)
-        clear(b, place.address, size)
+        zero_fill(b, place.address, size)
         late.copy_bytes(b, place.address, source.address, min(size, len(init.value) + 1))
         return
     if isinstance(init, list):
@@ -77,7 +77,7 @@ def _array(b: Builder, place: Place, init: Any) -> None:
         raise b.refuse(f"{len(init.items)} values for an array of {array.length}")
     inner = b.program.size_of(array.of)
     if not isinstance(array.of, Record) or len(init.items) < array.length:
-        clear(b, place.address, size)
+        zero_fill(b, place.address, size)
     flat = _flat(init) if isinstance(array.of, Array) else None
     if flat is not None:
         _flat_array(b, place, array, flat)
@@ -86,11 +86,13 @@ def _array(b: Builder, place: Place, init: Any) -> None:
         initialise(b, Place(array.of, b.offset(place.address, i * inner), INIT), item)
     if isinstance(array.of, Record):
         rest, of = b.offset(place.address, len(init.items) * inner), array.of
-        late.each(b, rest, str(array.length - len(init.items)), inner, lambda at: late.default_initialise(b, of, at))
+        late.for_each_element(
+            b, rest, str(array.length - len(init.items)), inner, lambda at: late.default_initialise(b, of, at)
+        )
 
 
 def _flat(init: tree.Braces) -> list[Any] | None:
-    """int a[2][2] = {1, 2, 3, 4}: without inner braces."""
+    """int a[2][2] = {1, 2, 3, 4}: brace elision."""
     if init.items and not any(isinstance(i, (tree.Braces, tree.Text)) for i in init.items):
         return init.items
     return None
@@ -102,8 +104,8 @@ def _flat_array(b: Builder, place: Place, array: Array, items: list[Any]) -> Non
         initialise(b, Place(inner, b.offset(place.address, i * inner.size), INIT), item)
 
 
-def complete(b: Builder, type_: Type, init: Any) -> Type:
-    """int a[] = {…}: the length comes from the list."""
+def complete_type(b: Builder, type_: Type, init: Any) -> Type:
+    """int a[] = {…}: deduce the length from the list."""
     if isinstance(type_, Array) and type_.length == 0:
         if isinstance(init, tree.Braces):
             if len(init.items) == 1 and isinstance(init.items[0], tree.Text) and type_.of.size == 1:

@@ -1,4 +1,4 @@
-"""LLVM's text to machine code in this process, optimised."""
+"""Compiles LLVM text to machine code in this process."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 from tilewise.errors import EngineError
 
-_kept: list[Any] = []  # what owns the machine code
+_kept: list[Any] = []  # owners of the machine code
 
 
 def compile_module(text: str, symbols: dict[str, int], level: int = 2, entry: str = "start", wide: bool = False) -> int:
-    """The address of `entry`. `symbols` are functions of the runtime by name; `wide`: with this processor's vectors."""
+    """The address of `entry`. `symbols`: runtime functions by name; `wide`: use this processor's vector extensions."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

@@ -1,6 +1,6 @@
-"""A kernel's name as a value of the host: a handle that a launch through a pointer finds the kernel by.
+"""Pointers to kernels in host code: handles by which a launch finds the kernel.
 
-A handle is the address of a few bytes that hold nothing: nobody calls it, and two kernels never share one."""
+A handle is the address of 16 unused bytes; each kernel has its own."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tilewise.errors import KernelError
 
 
 def kernel_handle(b: Builder, overloads: Overloads, wanted: Type | None) -> Value:
-    """The handle of the kernel meant: the one of the wanted type, or the only one."""
+    """The handle of the overload of the wanted type, or of the only one."""
     target = wanted.to if isinstance(wanted, (Pointer, types.Reference)) else wanted
     kernels = [c for c in overloads.candidates if "__global__" in getattr(c, "specifiers", ())]
-    kernels.sort(key=lambda k: k.tokens is None)  # one with a body before its declaration
+    kernels.sort(key=lambda k: k.tokens is None)  # definitions before declarations
     try:
         node, bindings, _, found = explicit_choice(b, replace(overloads, candidates=kernels), wanted)
     except KernelError:

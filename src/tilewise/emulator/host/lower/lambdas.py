@@ -1,4 +1,4 @@
-"""Lambdas: a class with what is captured as members and operator() as its method."""
+"""Lambdas: closure classes with captures as members and operator() as method."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewise.emulator.host.lower.checked_memory import check_object, store
 from tilewise.emulator.host.lower.conversion import bind, rvalue
 from tilewise.emulator.host.lower.initialise import initialise
 from tilewise.emulator.host.lower.names import local_place
-from tilewise.emulator.host.lower.values import INIT, KNOWN, Local, Place, Value
+from tilewise.emulator.host.lower.values import INIT, UNCHECKED, Local, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Field, Pointer, Record, Reference, Type
@@ -19,7 +19,7 @@ from tilewise.emulator.sema.symbol_table import Environment
 
 @dataclass
 class Captures:
-    """What a lambda's body sees of the function around it."""
+    """The captures, made visible to the lambda's body by `enter`."""
 
     record: Record
     outer: Environment
@@ -32,7 +32,7 @@ class Captures:
             if f.name == "this":
                 b.this = Value(f.type, check_object(b, b.make(f"load ptr, ptr {address}"), _size(f.type)))
             elif isinstance(f.type, Reference):
-                b.declare(f.name, Local(f.type, address, KNOWN, reference=True))
+                b.declare(f.name, Local(f.type, address, UNCHECKED, reference=True))
             else:
                 b.declare(f.name, Local(f.type, address, INIT))
 
@@ -43,9 +43,7 @@ def _size(type_: Type) -> int:
 
 def lower_lambda(b: Builder, node: tree.Lambda) -> Value:
     wanted = _wanted(b, node)
-    alone = (
-        not wanted and not b.env.bindings
-    )  # one class, however often it is met: a file-level auto is looked at twice
+    alone = not wanted and not b.env.bindings  # lowering it again gives the same class, as for a global `auto`
     if alone and id(node) in b.program.lambdas:
         return Value(b.program.lambdas[id(node)], b.temporary(b.program.lambdas[id(node)]))
     record = Record(f"lambda at line {node.line}", None, dict(b.env.bindings), laid_out=True, scope=b.env.scope)

@@ -1,4 +1,4 @@
-"""kernel<<<grid, block, shared, stream>>>(…): arguments laid out in memory, then a call into the runtime."""
+"""kernel<<<grid, block, shared, stream>>>(…): store the arguments to memory, then call rt_launch."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _default(b: Builder, kernel: tree.Function | None, bindings: dict[str, Any],
 
 
 def _through_pointer(b: Builder, node: tree.Launch, kernel: Any) -> tuple[LaunchSite, str, list[Any]]:
-    """kernels[i]<<<…>>>(…): which one it is is known when it runs, what it takes is known now."""
+    """kernels[i]<<<…>>>(…): the kernel is known at run time, its parameter types now."""
     pointer = rvalue(b, kernel)
     target = pointer.type.to if isinstance(pointer.type, types.Pointer) else None
     if not isinstance(target, types.FunctionType):
@@ -101,7 +101,7 @@ def _mismatch(name: str, kernels: list[Any], values: list[Any]) -> str:
 
 
 def argument_offsets(program: Program, parameters: list[Type]) -> tuple[list[int], int]:
-    """Where each argument lies among a launch's, and the bytes of all."""
+    """Offset of each argument in a launch's argument block, and the block's size."""
     offsets, at = [], 0
     for type_ in parameters:
         size = program.size_of(type_)

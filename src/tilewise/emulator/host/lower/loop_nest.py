@@ -1,39 +1,39 @@
-"""Two loops one in the other, the inner one a sum: for j { … for k sum += a[…] * b[…]; … }.
+"""Finds loop nests whose inner loop is a sum: for j { … for k sum += a[…] * b[…]; … }.
 
-Found before the outer one is lowered, by its text alone. Nothing inside may change memory in a way that its stores do
-not show: no calls but of functions that compute or print, and no objects but vectors."""
+They are found on the tree, before the outer loop is lowered. Inside, memory may only be changed by visible stores: the
+only calls are of functions that compute or print, the only objects are std::vectors."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.subscripts import whole_number
-from tilewise.emulator.host.lower.trusted_loop import PLAIN, PURE, Counter, counter
+from tilewise.emulator.host.lower.loop_versions import PURE, SUPPORTED_NODES, Counter, counter
+from tilewise.emulator.host.lower.subscripts import integer_variable
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Array, Pointer, Record, Reference
 
-SEEN = (*PLAIN, tree.For, tree.Text, tree.Return, tree.Member)
-PRINTS = frozenset({  # the epoch goes on with each
+NEST_NODES = (*SUPPORTED_NODES, tree.For, tree.Text, tree.Return, tree.Member)
+PRINTS = frozenset({  # runtime calls: each increments the epoch
     "printf", "fprintf", "puts", "putchar", "exit", "abort", "__assert_failed",
 })  # fmt: skip
-MOST_ARRAYS = 4  # that a sum is made of
+MAX_ARRAYS = 4  # that a sum reads
 
 
 class Nest:
-    """`held`: 1 while the sums of the columns from `begin` on are what the loop would give; `ranges`: from and to where
-    they read each array."""
+    """`valid`: 1 while the stored sums, of the columns from `begin` on, are current; `ranges`: first and last address
+    that they read of each array."""
 
     def __init__(self, b: Builder, column: Counter, term: Counter, inner: tree.For) -> None:
         self.column, self.term, self.inner = column, term, inner
-        self.held, self.begin = slot(b), slot(b)
-        self.ranges = [(slot(b), slot(b)) for _ in range(MOST_ARRAYS)]
+        self.valid, self.begin = hidden_variable(b), hidden_variable(b)
+        self.ranges = [(hidden_variable(b), hidden_variable(b)) for _ in range(MAX_ARRAYS)]
 
-    def forget(self, b: Builder) -> None:
-        b.emit(f"store i64 0, ptr {self.held}")
+    def invalidate(self, b: Builder) -> None:
+        b.emit(f"store i64 0, ptr {self.valid}")
 
-    def reads(self, b: Builder, at: str, size: int) -> str:
-        """Whether these bytes are among those that the sums came from."""
+    def overlaps(self, b: Builder, at: str, size: int) -> str:
+        """Whether these bytes are among those that the sums read."""
         out, end = "false", b.make(f"add i64 {at}, {size}")
         for first, last in self.ranges:
             low, high = (b.make(f"load i64, ptr {where}") for where in (first, last))
@@ -42,14 +42,14 @@ class Nest:
         return out
 
     def note_store(self, b: Builder, address: str, size: int) -> None:
-        """A store inside the nest: into one of the arrays it reads, and its sums no longer hold."""
-        into = self.reads(b, b.make(f"ptrtoint ptr {address} to i64"), size)
-        holds = b.make(f"load i64, ptr {self.held}")
-        b.emit(f"store i64 {b.make(f'select i1 {into}, i64 0, i64 {holds}')}, ptr {self.held}")
+        """A store inside the nest invalidates the sums if it writes to an array that they read."""
+        into = self.overlaps(b, b.make(f"ptrtoint ptr {address} to i64"), size)
+        holds = b.make(f"load i64, ptr {self.valid}")
+        b.emit(f"store i64 {b.make(f'select i1 {into}, i64 0, i64 {holds}')}, ptr {self.valid}")
 
 
-def slot(b: Builder) -> str:
-    """A variable of the function that the program does not know."""
+def hidden_variable(b: Builder) -> str:
+    """A variable that the program does not have, zero at first."""
     made = b.alloca("i64")
     b.allocas.append(f"  store i64 0, ptr {made}")
     return made
@@ -60,7 +60,7 @@ def find_nest(b: Builder, node: tree.For) -> Nest | None:
         return None
     inside = list(tree.walk(node.body))
     loops = [item for item in inside if isinstance(item, tree.For)]
-    if len(loops) != 1 or not all(isinstance(item, SEEN) for item in inside):
+    if len(loops) != 1 or not all(isinstance(item, NEST_NODES) for item in inside):
         return None
     column, term = counter(node), counter(loops[0])
     if column is None or term is None or column.name == term.name or not _only_stores(b, inside):
@@ -92,7 +92,7 @@ def _harmless(b: Builder, node: tree.Call) -> bool:
 
 
 def _object(b: Builder, node: tree.Name) -> bool:
-    """Of a class, which may have operators of its own, or an array of such."""
+    """Whether it is an object, or an array of objects, of a class that may overload operators."""
     local = b.find(node.name)
     type_: Any = None if local is None else local.type
     if local is None:
@@ -109,5 +109,5 @@ def _object(b: Builder, node: tree.Name) -> bool:
     return isinstance(type_, Record) and not type_.name.startswith(("vector<", "std::vector<"))
 
 
-def in_registers(b: Builder, nest: Nest) -> bool:
-    return all(whole_number(b, c.name) is not None for c in (nest.column, nest.term))
+def counters_in_registers(b: Builder, nest: Nest) -> bool:
+    return all(integer_variable(b, c.name) is not None for c in (nest.column, nest.term))

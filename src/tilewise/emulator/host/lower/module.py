@@ -1,4 +1,4 @@
-"""The whole program as one LLVM module: main, what it reaches, and the first values of its variables."""
+"""The whole program as one LLVM module: main, the functions it reaches, and the initialisation of globals."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tilewise.emulator.host.lower import (
     kernel_handle,
     lambdas,
     launch,
+    reference_comparisons,
     statement,
     virtual,
-    watched_comparison,
 )
 from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.copied_states import COPY_STATES
 from tilewise.emulator.host.lower.function import write
 from tilewise.emulator.host.lower.globals import initialise_globals
-from tilewise.emulator.host.lower.lost_values import COPY_STATES
 from tilewise.emulator.host.lower.marks import SHADOW
 from tilewise.emulator.host.lower.program import Instance, Program
 from tilewise.emulator.parse import types
@@ -61,23 +61,31 @@ no:
   ret i1 false
 }}
 """
+# the native stack, which only recursion uses up
+NATIVE_STACK = """\
+  %native = call ptr @llvm.frameaddress.p0(i32 0)
+  %native_top = ptrtoint ptr %native to i64
+  %native_least = load i64, ptr inttoptr (i64 {} to ptr)
+  %native_deep = icmp ult i64 %native_top, %native_least
+  %too_deep = or i1 %no_room, %native_deep"""
 PARTS = (builtin, device_function, heap, kernel_handle, lambdas, launch, layout, statement, type_resolution, virtual,
-         watched_comparison)  # fmt: skip
+         reference_comparisons)  # fmt: skip
 RUNTIME = {
     "rt_bad_read": "void (i64, i64, i32)", "rt_bad_write": "void (i64, i64, i32)",
     "rt_check_range": "void (i64, i64, i32, i32)", "rt_bad_index": "void (i64, i64, i32)",
-    "rt_unset": "void (i32, i32)", "rt_overflow": "void (i64, i64, i32, i32, i32)", "rt_divide": "void (i32, i32)",
-    "rt_wild_call": "void (i64, i32)", "rt_beyond": "void (i64, i64)", "rt_static": "void (ptr, ptr)",
-    "rt_null_call": "void (i32)", "rt_no_return": "void (i32, i32)", "rt_stack": "void (i64, i64, i32, i32)",
+    "rt_uninitialised_variable": "void (i32, i32)", "rt_overflow": "void (i64, i64, i32, i32, i32)",
+    "rt_divide": "void (i32, i32)",
+    "rt_bad_call": "void (i64, i32)", "rt_outside_memory": "void (i64, i64)", "rt_static_destructor": "void (ptr, ptr)",
+    "rt_null_call": "void (i32)", "rt_no_return": "void (i32, i32)", "rt_large_local": "void (i64, i64, i32, i32)",
     "rt_stack_overflow": "void (i32)", "rt_variable_length": "ptr (i64, i32, i32)",
-    "rt_new": "ptr (i64, i64, i32, i32)", "rt_delete": "void (ptr, i32, i32)", "rt_count": "i64 (ptr, i64)",
+    "rt_new": "ptr (i64, i64, i32, i32)", "rt_delete": "void (ptr, i32, i32)", "rt_element_count": "i64 (ptr, i64)",
     "rt_exception_memory": "ptr (i64)", "rt_raise": "void (ptr, i64, i32, ptr, i32)", "rt_rethrow": "void (i32)",
     "rt_catch": "ptr (i32)", "rt_uncaught": "void ()",
     "rt_throw": "void (i32, i32)", "rt_throw_what": "void (i32, ptr, i32)",
-    "rt_astray": "ptr (i64, i64, i32, i32)", "rt_wait": "void (i32)",
+    "rt_invalid_access": "ptr (i64, i64, i32, i32)", "rt_barrier": "void (i32)",
     "rt_race": "void (i64, i32, i32, i32, i32)",
-    "rt_whole": "i32 (i64, i64, i64, i32)",
-    "rt_given": "void (ptr)",
+    "rt_all_initialised": "i32 (i64, i64, i64, i32)",
+    "rt_assume_initialised": "void (ptr)",
     "rt_launch": "void (i32, ptr, ptr, ptr, i64, i64, ptr)",
 }  # fmt: skip
 INTRINSICS = {
@@ -86,25 +94,20 @@ INTRINSICS = {
 }  # fmt: skip
 
 
-def head() -> str:
-    """What every module begins with."""
-    return HEAD
-
-
 def module_text(p: Program) -> str:
-    """LLVM's text; `start(argc, argv, bytes of stack)` runs the program and returns main's status."""
+    """LLVM text; `start(argc, argv, bytes of stack)` runs the program and returns main's status."""
     main = _main(p)
     start = _start(p, main)
-    while p.waiting:
-        write(p, p.waiting.pop())
+    while p.pending:
+        write(p, p.pending.pop())
     first = _first_values(p)
-    while p.waiting:
-        write(p, p.waiting.pop())
+    while p.pending:
+        write(p, p.pending.pop())
     instances = list(p.instances.values())
-    in_circles = recursive(instances)
+    may_recurse = recursive(instances)
     out = [HEAD, COPY_STATES, containment.function(p), *declarations(p)]
     for instance in instances:
-        out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
+        out += framed(p, instance.text, instance.frame, instance.symbol in may_recurse, instance.node.name)
     out += virtual.tables_text(p)
     out += _known_functions(p)
     out += first
@@ -113,8 +116,8 @@ def module_text(p: Program) -> str:
 
 
 def _known_functions(p: Program) -> list[str]:
-    """Whether a pointer is the address of a function of the program that is called in this form."""
-    entries = [f"{{ptr, i64}} {{ptr {symbol}, i64 {form}}}" for symbol, form in p.addressed.items()]
+    """`known_function`: whether a pointer is a function of the program that has this `call_form`."""
+    entries = [f"{{ptr, i64}} {{ptr {symbol}, i64 {form}}}" for symbol, form in p.address_taken.items()]
     table = f"@functions = internal constant [{len(entries)} x {{ptr, i64}}] [{', '.join(entries)}]"
     return [table, KNOWN_FUNCTION.format(len(entries))]
 
@@ -127,17 +130,18 @@ def _main(p: Program) -> Instance:
 
 
 def _start(p: Program, main: Instance) -> list[str]:
-    """Call the first values, then main with as many arguments as it takes."""
+    """Initialise the globals, then call main with as many arguments as it takes."""
     given = []
     for i, type_ in enumerate(main.parameters[:3]):
         given.append(f"{type_.llvm} " + ("%argc" if i == 0 else "%argv" if i == 1 else "null"))
     call = f"call {main.result.llvm} {main.symbol}({', '.join(given)})"
-    nothing = main.result is types.VOID
-    asked: list[str] = []
+    uncaught: list[str] = []
     if p.catches:
         p.external("rt_uncaught")
-        asked = ["  call void @rt_uncaught()"]
-    body = [f"  {call}", *asked, "  ret i32 0"] if nothing else [f"  %status = {call}", *asked, "  ret i32 %status"]
+        uncaught = ["  call void @rt_uncaught()"]
+    body = [f"  {call}", *uncaught, "  ret i32 0"]
+    if main.result is not types.VOID:
+        body = [f"  %status = {call}", *uncaught, "  ret i32 %status"]
     return [
         "define i32 @start(i32 %argc, ptr %argv, i64 %room) {",
         "  %here = call ptr @llvm.frameaddress.p0(i32 0)",
@@ -159,9 +163,9 @@ def _first_values(p: Program) -> list[str]:
     return framed(p, text, b.frame, False, "global")
 
 
-def framed(p: Program, text: list[str], frame: int, in_circles: bool, name: str) -> list[str]:
-    """Where a function needs memory of its own or calls itself: take it from the stack, and give it back."""
-    if not frame and not in_circles:
+def framed(p: Program, text: list[str], frame: int, recursive: bool, name: str) -> list[str]:
+    """The function's text with a prologue and epilogue that allocate its frame, if it has one or is recursive."""
+    if not frame and not recursive:
         return containment.contained(p, [line for line in text if not line.startswith("@@")])
     memory = p.memory
     size = -(-(frame + 64) // 16) * 16
@@ -171,10 +175,10 @@ def framed(p: Program, text: list[str], frame: int, in_circles: bool, name: str)
         f"  %frame = load i64, {sp}",
         f"  %frame_end = add i64 %frame, {size}",
         f"  %no_room = icmp ugt i64 %frame_end, {memory.stack_end}",
-        *(native_stack(memory, "no_room") if in_circles else ["  %too_deep = or i1 %no_room, false"]),
-        "  br i1 %too_deep, label %overflow, label %go, !prof !0",
+        *(NATIVE_STACK.format(memory.native_address).split("\n") if recursive else []),
+        f"  br i1 %{'too_deep' if recursive else 'no_room'}, label %overflow, label %go, !prof !0",
         "overflow:",
-        f"  call void @rt_stack_overflow(i32 {p.text(name)})",
+        f"  call void @rt_stack_overflow(i32 {p.name_number(name)})",
         "  br label %go",
         "go:",
         f"  store i64 %frame_end, {sp}",
@@ -192,17 +196,6 @@ def framed(p: Program, text: list[str], frame: int, in_circles: bool, name: str)
     return containment.contained(p, out)
 
 
-def native_stack(memory: Any, otherwise: str) -> list[str]:
-    """%too_deep: the processor's own stack has no room left, which only functions that call themselves use up."""
-    return [
-        "  %native = call ptr @llvm.frameaddress.p0(i32 0)",
-        "  %native_top = ptrtoint ptr %native to i64",
-        f"  %native_least = load i64, ptr inttoptr (i64 {memory.native_address} to ptr)",
-        "  %native_deep = icmp ult i64 %native_top, %native_least",
-        f"  %too_deep = or i1 %{otherwise}, %native_deep",
-    ]
-
-
 def recursive(instances: list[Instance]) -> set[str]:
     """Functions that may reach themselves."""
     calls = {i.symbol: i.calls for i in instances}
@@ -218,7 +211,7 @@ def recursive(instances: list[Instance]) -> set[str]:
             if item not in seen:
                 seen.add(item)
                 stack += [c for c in calls[item] if c in calls and c not in seen]
-        if any(c.startswith("%") for c in calls[symbol]):  # through a pointer it may be anyone
+        if any(c.startswith("%") for c in calls[symbol]):  # a call through a pointer may reach any function
             out.add(symbol)
     return out
 
@@ -237,18 +230,8 @@ def declarations(p: Program) -> list[str]:
     return out
 
 
-def argument_types(text: str) -> list[str]:
-    """The LLVM types of a runtime function's arguments."""
-    inside: str = text[text.index("(") + 1 : text.rindex(")")]
-    return [t.strip() for t in inside.split(",") if t.strip()]
-
-
 def runtime_signature(name: str, declared: Any) -> tuple[str, list[str]]:
-    """LLVM's result and argument types of an external function."""
-    text = RUNTIME.get(name) or declared
-    if text.startswith("declare"):
-        text = text.removeprefix("declare ")
-        result = text.partition(" ")[0]
-    else:
-        result = text.partition(" ")[0]
-    return result, argument_types(text)
+    """LLVM result and argument types of an external function."""
+    text = (RUNTIME.get(name) or declared).removeprefix("declare ")
+    arguments = text[text.index("(") + 1 : text.rindex(")")]
+    return text.partition(" ")[0], [t.strip() for t in arguments.split(",") if t.strip()]

@@ -1,8 +1,7 @@
-"""A variable that is what its function returns becomes the result itself: no copy is made, and it is not taken down.
+"""Named return value optimisation: a returned variable becomes the result; it is neither copied nor destroyed.
 
-The language allows it and every compiler does it, without optimisation too, where all of a function's returns name the
-one variable; g++ up to 13 where it stands in the outermost block. Classes that free something in their destructor and
-have no copy of their own rest on it."""
+Compilers do so even without optimisation if all returns of a function name the same variable; g++ up to 13 if that is
+declared in the outermost block. Classes with a destructor and without a copy constructor depend on it."""
 
 from __future__ import annotations
 
@@ -13,12 +12,12 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder, Scope
 from tilewise.emulator.parse import tree
 
-OUTERMOST = 2  # the scope of a function's body, behind those of what is outside and of its parameters
+OUTERMOST = 2  # index of the scope of a function's body, behind the outer one and that of the parameters
 
 
-def becomes_the_result(b: Builder, value: Any) -> tuple[Scope, int] | None:
-    """Where the variable that is returned stands among what its scope takes down; None for anything else."""
-    if not isinstance(value, tree.Name) or not _only_one(b.body, value.name):
+def elided_variable(b: Builder, value: Any) -> tuple[Scope, int] | None:
+    """The scope and index of the returned variable among the objects to destroy; None if nothing is elided."""
+    if not isinstance(value, tree.Name) or not _only_returned_variable(b.body, value.name):
         return None
     local, scope = b.find(value.name), b.scopes[OUTERMOST]
     for i, (_, address) in enumerate(scope.destroy):
@@ -27,18 +26,17 @@ def becomes_the_result(b: Builder, value: Any) -> tuple[Scope, int] | None:
     return None
 
 
-def ends_here(b: Builder, name: str) -> bool:
-    """Whether it is a variable or a parameter of this call, whose value nobody needs any more: it may be moved from.
-
-    What a reference names, a static variable or what a lambda captured goes on."""
+def may_be_moved(b: Builder, name: str) -> bool:
+    """Whether a returned name is a local variable or a parameter, so that it is moved; references, static variables and
+    captures are not."""
     local = b.find(name)
     here = any(name in scope.names for scope in b.scopes[1:])
     return local is not None and here and not (local.reference or local.const or local.static)
 
 
 @contextmanager
-def left_standing(found: tuple[Scope, int] | None) -> Iterator[None]:
-    """What is taken down inside leaves it out; other ways out of its scope do not."""
+def not_destroyed(found: tuple[Scope, int] | None) -> Iterator[None]:
+    """Code emitted inside does not destroy it; other exits from its scope do."""
     if found is None:
         yield
         return
@@ -48,8 +46,8 @@ def left_standing(found: tuple[Scope, int] | None) -> Iterator[None]:
     scope.destroy.insert(i, kept)
 
 
-def _only_one(body: Any, name: str) -> bool:
-    """Whether every return names it, and one variable alone has that name."""
+def _only_returned_variable(body: Any, name: str) -> bool:
+    """Whether every return names it, and only one variable has that name."""
     declared, stack = 0, [body]
     while stack:
         item = stack.pop()

@@ -1,4 +1,4 @@
-"""Names and members: locals, members of this class, file-level variables, functions."""
+"""Names and members: local variables, members of this class, global variables, functions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import object_place, place_of, rvalue
-from tilewise.emulator.host.lower.lanes.memory import moved
-from tilewise.emulator.host.lower.operators import behind
+from tilewise.emulator.host.lower.lanes.memory import offset_pointer
+from tilewise.emulator.host.lower.operators import dereference
 from tilewise.emulator.host.lower.values import (
     FULL,
     INIT,
-    KNOWN,
     SHARED,
+    UNCHECKED,
     Local,
     NotInLockstep,
     Overloads,
@@ -112,7 +112,7 @@ def _enumerator(b: Builder, name: str, node: tree.Name) -> Any:
     try:
         return late.constant(*b.program.enumerator(name))
     except Unknown:
-        raise b.refuse(f"the value of {node.name} is no constant that is known before running", node) from None
+        raise b.refuse(f"the value of {node.name} is no constant expression", node) from None
 
 
 def _file_level(b: Builder, node: tree.Name) -> Any:
@@ -128,14 +128,14 @@ def _file_level(b: Builder, node: tree.Name) -> Any:
                 pass
             return late.global_place(b, name)
         if name in entities.functions:
-            return Overloads(name, entities.functions[name], node.arguments, further=_brought(b, name, node.name))
+            return Overloads(name, entities.functions[name], node.arguments, further=_imported(b, name, node.name))
         if name in entities.enumerators:
             return _enumerator(b, name, node)
     raise b.refuse(f"{node.name} is not known here", node)
 
 
-def _brought(b: Builder, found: str, name: str) -> list[Any]:
-    """Beside a function of the file: those of the same name in the namespaces that it uses."""
+def _imported(b: Builder, found: str, name: str) -> list[Any]:
+    """Functions of the same name from namespaces that are imported by `using`."""
     if "::" in found:
         return []
     names = [n for n in b.program.names.candidates(name, b.env.scope) if n != found]
@@ -153,7 +153,7 @@ def lower_member(b: Builder, node: tree.Member) -> Any:
         pointer = rvalue(b, base)
         if not isinstance(pointer.type, Pointer):
             raise b.refuse(f"-> needs a pointer, not {pointer.type}", node)
-        place = behind(pointer)
+        place = dereference(pointer)
     else:
         if isinstance(base, Overloads):
             raise b.refuse(f"a function has no member {node.name}", node)
@@ -173,7 +173,7 @@ def lower_member(b: Builder, node: tree.Member) -> Any:
 
 
 def _base_place(b: Builder, place: Place, name: str) -> Place:
-    """The part of an object that is of the class `name`, its own or a base."""
+    """The subobject of the class `name`: the object itself or a base."""
     record = place.type
     assert isinstance(record, Record)
     b.program.layout(record)
@@ -196,8 +196,10 @@ def member_place(b: Builder, base: Place, name: str, node: Any, arguments: Any =
         if isinstance(base, WidePlace):
             if isinstance(f.type, Reference):
                 raise NotInLockstep(f"the member {name}")
-            return WidePlace(f.type, moved(b, base.at, Value(types.LONG, str(offset)), 1), base.check, base.const)
-        check = base.check if base.check in (FULL, KNOWN, SHARED) else INIT
+            return WidePlace(
+                f.type, offset_pointer(b, base.at, Value(types.LONG, str(offset)), 1), base.check, base.const
+            )
+        check = base.check if base.check in (FULL, UNCHECKED, SHARED) else INIT
         place = Place(f.type, b.offset(base.address, offset), check, name=name, const=base.const, moved=base.moved)
         if isinstance(f.type, Reference):
             address = late.check_access(b, place.address, 8, check) if check else place.address

@@ -1,4 +1,4 @@
-"""Objects of classes: made, copied, moved, assigned, taken down."""
+"""Objects of classes: construction, copies, moves, assignment, destruction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder, by_address
-from tilewise.emulator.host.lower.checked_memory import check_range, clear, copy_bytes, store
+from tilewise.emulator.host.lower.checked_memory import check_range, copy_bytes, store, zero_fill
 from tilewise.emulator.host.lower.conversion import convert, object_place
 from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
 from tilewise.emulator.parse import tree, types
@@ -25,8 +25,7 @@ def make_temporary(b: Builder, record: Record, arguments: list[Any]) -> Value:
     return Value(record, address)
 
 
-def construct(b: Builder, record: Record, address: str, arguments: list[Any], braces: bool = False) -> None:
-    """Make an object at `address` from what is given."""
+def construct(b: Builder, record: Record, address: str, arguments: list[Any]) -> None:
     program = b.program
     program.layout(record)
     own = record.methods.get("<new>", [])
@@ -36,7 +35,7 @@ def construct(b: Builder, record: Record, address: str, arguments: list[Any], br
         arguments = late.operands(b, arguments[0].items)
     if len(arguments) == 1 and not isinstance(arguments[0], tree.Braces):
         value = arguments[0]
-        if getattr(value, "type", None) is record and not _copy_written(record):
+        if getattr(value, "type", None) is record and not _has_copy_constructor(record):
             copy_members(b, record, address, object_place(value))
             return
         source = getattr(value, "type", None)
@@ -45,15 +44,15 @@ def construct(b: Builder, record: Record, address: str, arguments: list[Any], br
             return
     if not own or (not arguments and all(m.defaulted for m in own)):
         if not arguments:
-            make_members(b, record, address)
+            construct_members(b, record, address)
             return
-        if record.fields and not own and record.vptr is None:  # an aggregate in round brackets
+        if record.fields and not own and record.vptr is None:  # an aggregate in parentheses
             _aggregate(b, record, address, arguments, [None] * len(arguments))
             return
     try:
         choice = choose(b.program, b.env, str(record), constructors(record), None, arguments)
     except NoMatch:
-        if len(arguments) == 1 and _by_operator(b, record, address, arguments[0]):
+        if len(arguments) == 1 and _convert_by_operator(b, record, address, arguments[0]):
             return
         given = ", ".join(str(getattr(a, "type", "{…}")) for a in arguments)
         raise b.refuse(f"no constructor of {record} takes ({given})") from None
@@ -61,13 +60,13 @@ def construct(b: Builder, record: Record, address: str, arguments: list[Any], br
         if arguments:
             copy_members(b, record, address, object_place(arguments[0]))
         else:
-            make_members(b, record, address)
+            construct_members(b, record, address)
         return
     instance = program.instance(choice.node, choice.bindings, record)
     late.call_instance(b, instance, address, arguments)
 
 
-def _by_operator(b: Builder, record: Record, address: str, value: Any) -> bool:
+def _convert_by_operator(b: Builder, record: Record, address: str, value: Any) -> bool:
     source = getattr(value, "type", None)
     if not isinstance(source, Record):
         return False
@@ -78,15 +77,15 @@ def _by_operator(b: Builder, record: Record, address: str, value: Any) -> bool:
     return True
 
 
-def _copy_written(record: Record) -> bool:
+def _has_copy_constructor(record: Record) -> bool:
     return any(late._copies(None, record, m) for m in record.methods.get("<new>", []))
 
 
 def _from_braces(b: Builder, record: Record, address: str, braces: tree.Braces) -> bool:
-    """{…} for an aggregate, or for a class that takes an initializer_list."""
+    """{…} for an aggregate, or for a class with an initializer_list constructor; False for other classes."""
     own = record.methods.get("<new>", [])
     if record.node is not None and record.node.name == "std::initializer_list" and braces.items:
-        _list(b, record, address, braces)
+        _fill_initializer_list(b, record, address, braces)
         return True
     for method in own:
         written = method.parameters[0].type if method.parameters else None
@@ -113,12 +112,12 @@ def _initializer_list(b: Builder, record: Record, address: str, method: tree.Fun
     list_type = b.program.resolve(method.parameters[0].type, env)
     assert isinstance(list_type, Record)
     made = b.temporary(list_type)
-    _list(b, list_type, made, braces)
+    _fill_initializer_list(b, list_type, made, braces)
     late.call_instance(b, b.program.instance(method, {}, record), address, [Value(list_type, made)])
 
 
-def _list(b: Builder, list_type: Record, made: str, braces: tree.Braces) -> None:
-    """An initializer_list at `made`: its elements are temporaries."""
+def _fill_initializer_list(b: Builder, list_type: Record, made: str, braces: tree.Braces) -> None:
+    """Construct an initializer_list at `made`; its elements are temporaries."""
     b.program.layout(list_type)
     item = list_type.bindings[list_type.node.template[0].name]
     space = b.temporary(Array(item, len(braces.items)))
@@ -132,8 +131,8 @@ def _list(b: Builder, list_type: Record, made: str, braces: tree.Braces) -> None
 
 
 def _aggregate(b: Builder, record: Record, address: str, items: list[Any], names: list[str | None]) -> None:
-    """Members in order from a list; the rest as their initialisers say, else zero."""
-    clear(b, address, record.size)
+    """Members in order from a list; the others by their default member initialisers, else zero."""
+    zero_fill(b, address, record.size)
     given: dict[str, Any] = {}
     targets = [(f, f.offset) for f in record.fields]
     order, left = 0, list(zip(items, names, strict=True))
@@ -143,7 +142,7 @@ def _aggregate(b: Builder, record: Record, address: str, items: list[Any], names
             if order >= len(targets):
                 raise b.refuse(f"{record} has {len(targets)} members, {len(items)} values are given")
             name, of = targets[order][0].name, targets[order][0].type
-            if isinstance(of, Array) and not isinstance(item, (tree.Braces, tree.Text)):  # braces left out
+            if isinstance(of, Array) and not isinstance(item, (tree.Braces, tree.Text)):  # brace elision
                 cells = prod(dimensions(of))
                 item = [item, *(one for one, _ in left[: cells - 1])]
                 left = left[cells - 1 :]
@@ -161,15 +160,15 @@ def _aggregate(b: Builder, record: Record, address: str, items: list[Any], names
             construct(b, f.type, place.address, [])
 
 
-def make_members(
+def construct_members(
     b: Builder, record: Record, address: str, given: dict[str, Any] | None = None, bases: dict[int, Any] | None = None
 ) -> None:
-    """Bases and members, from what a constructor gives them or as their own initialisers say."""
+    """Construct bases and members, by the constructor's initialiser list or by their default member initialisers."""
     for base, offset in record.bases:
         value = (bases or {}).get(id(base), [])
         at = b.offset(address, offset)
         construct(b, base, at, late.operands(b, value) if isinstance(value, list) else [value])
-    late.point_to_tables(b, record, address)
+    late.store_vptrs(b, record, address)
     for f in record.fields:
         at = b.offset(address, f.offset)
         with b.full_expression():
@@ -194,7 +193,7 @@ def default_initialise(b: Builder, type_: Type, address: str) -> None:
         inner = innermost(type_)
         if isinstance(inner, Record):
             count = type_.size // max(1, b.program.size_of(inner))
-            each(b, address, str(count), inner.size, lambda at: default_initialise(b, inner, at))
+            for_each_element(b, address, str(count), inner.size, lambda at: default_initialise(b, inner, at))
 
 
 def _any_initialiser(record: Record) -> bool:
@@ -206,8 +205,8 @@ def _any_initialiser(record: Record) -> bool:
     )
 
 
-def each(b: Builder, address: str, count: str, size: int, action: Any, backwards: bool = False) -> None:
-    """A loop over the elements of an array of objects."""
+def for_each_element(b: Builder, address: str, count: str, size: int, action: Any, backwards: bool = False) -> None:
+    """A loop that calls `action` with the address of each element."""
     slot = b.alloca("i64")
     b.emit(f"store i64 0, ptr {slot}")
     head, body, done = b.label(), b.label(), b.label()
@@ -225,7 +224,7 @@ def each(b: Builder, address: str, count: str, size: int, action: Any, backwards
 
 
 def copy_members(b: Builder, record: Record, address: str, source: Place) -> None:
-    """The copy (or move) that nobody wrote: member by member."""
+    """The implicit copy or move constructor."""
     if source.check == FULL:
         source = replace(source, address=check_range(b, source.address, record.size, False), check=INIT)
     if record.trivial:
@@ -233,7 +232,7 @@ def copy_members(b: Builder, record: Record, address: str, source: Place) -> Non
         return
     for base, offset in record.bases:
         construct(b, base, b.offset(address, offset), [_part(b, source, base, offset)])
-    late.point_to_tables(b, record, address)
+    late.store_vptrs(b, record, address)
     for f in record.fields:
         copy_field(b, f, address, source)
 
@@ -247,7 +246,7 @@ def copy_field(b: Builder, f: Field, address: str, source: Place) -> None:
 
 
 def _base_part(b: Builder, value: Any, base: Record) -> Place:
-    """The base that is inside this object."""
+    """The base subobject."""
     b.program.layout(value.type)
     return _part(b, object_place(value), base, value.type.derives(base))
 
@@ -257,7 +256,7 @@ def _part(b: Builder, source: Place, type_: Type, offset: int) -> Place:
 
 
 def assign(b: Builder, target: Place, value: Any) -> Place:
-    """target = value for objects: the class's own operator=, else member by member."""
+    """target = value for objects, by the class's operator= or else member by member."""
     record = target.type
     assert isinstance(record, Record)
     b.program.layout(record)
@@ -299,7 +298,7 @@ def _has_assignment(record: Record) -> bool:
 
 
 def destroy(b: Builder, record: Record, address: str) -> None:
-    """The destructor, then members and bases, the last first."""
+    """Call the destructor, then destroy members and bases in reverse order."""
     b.program.layout(record)
     if record.trivial or not b.open:
         return
@@ -325,7 +324,9 @@ def destroy_members(b: Builder, record: Record, address: str) -> None:
 
 
 def destroy_array(b: Builder, record: Record, address: str, length: str) -> None:
-    each(b, address, length, record.size, lambda at: destroy(b, record, at), backwards=True)
+    for_each_element(b, address, length, record.size, lambda at: destroy(b, record, at), backwards=True)
 
 
-provide(assign, construct, default_initialise, destroy, destroy_array, each, make_members, make_temporary)
+provide(
+    assign, construct, default_initialise, destroy, destroy_array, for_each_element, construct_members, make_temporary
+)

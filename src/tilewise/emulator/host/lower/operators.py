@@ -1,4 +1,4 @@
-"""Operators on scalars and pointers, with overflow and division checked; those of classes by their functions."""
+"""Operators on scalars and pointers, with checks for overflow and division; overloaded operators of classes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Any
 from tilewise.emulator.host.lower.arithmetic import SIGNED_COMPARE, UNSIGNED_COMPARE
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import convert, object_place, rvalue, truth
-from tilewise.emulator.host.lower.float_to_integer import number, of
-from tilewise.emulator.host.lower.handed_on import handed_on
+from tilewise.emulator.host.lower.float_to_integer import lanes_type, splat
 from tilewise.emulator.host.lower.lanes import control
-from tilewise.emulator.host.lower.lanes.linear import alike, of_width, widen
-from tilewise.emulator.host.lower.lanes.memory import moved
+from tilewise.emulator.host.lower.lanes.linear import common_width, of_width, widen
+from tilewise.emulator.host.lower.lanes.memory import offset_pointer
 from tilewise.emulator.host.lower.places import has_value, load, note_value, put
 from tilewise.emulator.host.lower.scalars import scalars
-from tilewise.emulator.host.lower.values import FULL, Overloads, Place, Value, Wide, WidePlace
+from tilewise.emulator.host.lower.values import FULL, SHARED, UNCHECKED, Overloads, Place, Value, Wide, WidePlace
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
+from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar
 from tilewise.emulator.sema.overload import operator_choice
 
@@ -31,14 +30,14 @@ def lower_binary(b: Builder, node: tree.Binary) -> Any:
     left = late.operands(b, [node.left])[0]
     right = late.operands(b, [node.right])[0]
     b.line = node.line
-    if id(node) in b.watched:
+    if id(node) in b.differences:
         left, right = rvalue(b, left), rvalue(b, right)
-        late.note_values(b, b.watched[id(node)], left, right)
-    if id(node) in b.limits:
-        made, side = b.limits[id(node)]
+        late.record_values(b, b.differences[id(node)], left, right)
+    if id(node) in b.limit_tests:
+        made, side = b.limit_tests[id(node)]
         left, right = rvalue(b, left), rvalue(b, right)
         result = binary(b, op, left, right, node)
-        late.note_limit(b, made, side, op, (left, right), result)
+        late.record_limit(b, made, side, op, (left, right), result)
         return result
     return binary(b, op, left, right, node)
 
@@ -59,7 +58,7 @@ def binary(b: Builder, op: str, left: Any, right: Any, node: Any) -> Any:
 
 
 def _unboxed(b: Builder, value: Value) -> Value:
-    """An object that becomes a number by its own operator."""
+    """An object converted by its conversion operator."""
     if not isinstance(value.type, Record):
         return value
     names = [n for n in b.program.layout(value.type).methods if n.startswith("operator type ")]
@@ -69,7 +68,7 @@ def _unboxed(b: Builder, value: Value) -> Value:
 
 
 def _overloaded(b: Builder, op: str, values: list[Any], node: Any) -> Any:
-    """An operator function of a class or of the program; None where there is none for these values."""
+    """A call of an overloaded operator; None if there is none for these values."""
     choice = operator_choice(b.program, b.env, f"operator{op}", values)
     if choice is None:
         return None
@@ -98,8 +97,8 @@ def _logical(b: Builder, node: tree.Binary) -> Value:
 def _pointers(b: Builder, op: str, left: Value, right: Value, node: Any) -> Value:
     if op in SIGNED_COMPARE:
         given = [convert(b, v, types.VOIDP, explicit=True) for v in (left, right)]
-        width, _, (one, two) = alike(b, *given)
-        kind = "ptr" if width == 1 else of("i64", width)
+        width, _, (one, two) = common_width(b, *given)
+        kind = "ptr" if width == 1 else lanes_type("i64", width)
         return of_width(types.BOOL, b.make(f"icmp {UNSIGNED_COMPARE[op]} {kind} {one}, {two}"), width)
     if op == "-" and isinstance(left.type, Pointer) and isinstance(right.type, Pointer):
         size = late.element_size(b, left.type.to, node)
@@ -117,7 +116,7 @@ def _pointers(b: Builder, op: str, left: Value, right: Value, node: Any) -> Valu
         raise b.refuse(f"a pointer moves by whole elements, not by {right.type}", node)
     size = late.element_size(b, left.type.to, node)
     if isinstance(left, Wide) or isinstance(right, Wide):
-        return moved(b, left, right, size if op == "+" else -size).as_type(left.type)
+        return offset_pointer(b, left, right, size if op == "+" else -size).as_type(left.type)
     count = convert(b, right, types.LONG if right.type.signed else types.ULONG).text
     step = b.make(f"mul i64 {count}, {size}")
     if op == "-":
@@ -137,15 +136,15 @@ def lower_unary(b: Builder, node: tree.Unary) -> Any:
     if isinstance(value, Overloads) and node.op == "*":
         return value
     if node.op == "!":
-        width, _, (text,) = alike(b, convert(b, value, types.BOOL))
-        return of_width(types.BOOL, b.make(f"xor {of('i1', width)} {text}, {number('i1', -1, width)}"), width)
+        width, _, (text,) = common_width(b, convert(b, value, types.BOOL))
+        return of_width(types.BOOL, b.make(f"xor {lanes_type('i1', width)} {text}, {splat('i1', -1, width)}"), width)
     one = _unboxed(b, rvalue(b, value))
     if node.op == "*":
         if not isinstance(one.type, Pointer):
             raise b.refuse(f"{one.type} is not a pointer", node)
         if isinstance(one.type.to, types.FunctionType):
             return one
-        return behind(one)
+        return dereference(one)
     if isinstance(one.type, Pointer) and node.op == "+":
         return one
     if not isinstance(one.type, Scalar):
@@ -156,14 +155,14 @@ def lower_unary(b: Builder, node: tree.Unary) -> Any:
         return one
     if node.op == "-" and isinstance(one, Wide) and not type_.floating:
         return scalars(b, "-", Value(type_, "0"), one)
-    width, _, (text,) = alike(b, one)
-    kind = of(type_.llvm, width)
+    width, _, (text,) = common_width(b, one)
+    kind = lanes_type(type_.llvm, width)
     if node.op == "~":
-        return of_width(type_, b.make(f"xor {kind} {text}, {number(type_.llvm, -1, width)}"), width)
+        return of_width(type_, b.make(f"xor {kind} {text}, {splat(type_.llvm, -1, width)}"), width)
     return of_width(type_, b.make(f"fneg {kind} {text}" if type_.floating else f"sub {kind} 0, {text}"), width)
 
 
-def behind(pointer: Value) -> Place:
+def dereference(pointer: Value) -> Place:
     """What a pointer points to."""
     type_ = pointer.type
     assert isinstance(type_, Pointer)
@@ -184,7 +183,7 @@ def _address(b: Builder, node: tree.Unary) -> Any:
     if isinstance(value, Place):
         local = b.find(node.operand.name) if isinstance(node.operand, tree.Name) else None
         if local is not None and local.size:
-            return rvalue(b, value)  # &a of float a[n]: where it begins
+            return rvalue(b, value)  # &a of a variable-length array
         if value.register:
             raise b.refuse(f"the address of {value.name or 'this'} cannot be taken here", node)
         return Value(Pointer(value.type, value.const), value.address)
@@ -210,7 +209,26 @@ def lower_step(b: Builder, node: tree.Step) -> Any:
     return place if node.prefix else old
 
 
-def _hand_on(b: Builder, node: tree.Assign) -> Place:
+def _copies_variable(b: Builder, node: tree.Assign) -> bool:
+    """Whether an assignment in a kernel copies a local variable that may be uninitialised: `prev = curr;`,
+    `tile[y][x] = next;`. Stencils that march through a volume do so in edge threads, which never use the copy. It is
+    therefore not reported: another variable becomes uninitialised, too; a __shared__ array counts as initialised."""
+    if not b.program.device or node.op or not isinstance(node.value, tree.Name):
+        return False
+    source, target = b.find(node.value.name), node.target
+    if source is None or not source.flag:
+        return False
+    while isinstance(target, tree.Index):
+        target = target.base
+    local = b.find(target.name) if isinstance(target, tree.Name) else None
+    if local is None:
+        return False
+    if target is not node.target:
+        return isinstance(local.type, Array) and local.check in (SHARED, UNCHECKED)
+    return bool(local.flag) and type(local) is type(source) and local.type is source.type
+
+
+def _copy_variable(b: Builder, node: tree.Assign) -> Place:
     source: Place = late.lower(b, node.value)
     value = load(b, source, checked=False)
     target: Place = late.lower(b, node.target)
@@ -223,8 +241,8 @@ def _hand_on(b: Builder, node: tree.Assign) -> Place:
 
 
 def lower_assign(b: Builder, node: tree.Assign) -> Any:
-    if handed_on(b, node):
-        return _hand_on(b, node)
+    if _copies_variable(b, node):
+        return _copy_variable(b, node)
     value = node.value if isinstance(node.value, tree.Braces) else late.lower(b, node.value)
     if isinstance(value, Place) and (value.register or not isinstance(value.type, (Record, Array))):
         value = rvalue(b, value)
@@ -252,6 +270,3 @@ def lower_assign(b: Builder, node: tree.Assign) -> Any:
         value = late.lower(b, value.items[0]) if value.items else Value(types.INT, "0")
     put(b, target, convert(b, value, target.type, explicit=bool(node.op)))
     return target
-
-
-provide(binary)

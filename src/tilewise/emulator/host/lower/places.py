@@ -1,4 +1,4 @@
-"""Loads and stores of what an expression names, of one thread or of all lanes."""
+"""Loads and stores of places, of one thread or of lanes."""
 
 from __future__ import annotations
 
@@ -8,39 +8,47 @@ from tilewise.emulator.host.lower.checked_memory import store as store_one
 from tilewise.emulator.host.lower.lanes import memory
 from tilewise.emulator.host.lower.lanes.lane_loop import lane_loop
 from tilewise.emulator.host.lower.lanes.linear import widen
-from tilewise.emulator.host.lower.lanes.mask import lanes_of, opposite, vector
-from tilewise.emulator.host.lower.values import NotInLockstep, OwnPlace, Place, Value, Wide, WidePlace, WideVariable
+from tilewise.emulator.host.lower.lanes.mask import inverted, lanes_of, vector
+from tilewise.emulator.host.lower.values import (
+    InterleavedPlace,
+    NotInLockstep,
+    Place,
+    Value,
+    Wide,
+    WidePlace,
+    WideVariable,
+)
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.types import Pointer, Scalar
 
 UNSET = """  call void @set_lane(i64 %l)
-  call void @rt_unset(i32 %line, i32 %word)
+  call void @rt_uninitialised_variable(i32 %line, i32 %name_id)
   br label %next"""
 
 
 def load(b: Builder, place: Place, checked: bool = True) -> Value:
-    """The value in a place; of a class or an array, its address. A variable without one is reported if `checked`."""
+    """The value in a place; for a class or an array, its address. `checked`: report an uninitialised variable."""
     if isinstance(place, WideVariable):
         if place.flag and checked:
             truths = lanes_of(b).vector("i1")
-            lacks = opposite(b, b.make(f"load {truths}, ptr {place.flag}"))
-            _tell_unset(b, b.make(f"and {truths} {lacks}, {lanes_of(b).mask(b)}"), place.name)
+            lacks = inverted(b, b.make(f"load {truths}, ptr {place.flag}"))
+            _report_uninitialised(b, b.make(f"and {truths} {lacks}, {lanes_of(b).mask(b)}"), place.name)
         return Wide(place.type, b.make(f"load {vector(b, place.type)}, ptr {place.slot}"))
-    if isinstance(place, OwnPlace):
-        place = memory.own_address(b, place)
+    if isinstance(place, InterleavedPlace):
+        place = memory.interleaved_address(b, place)
     if isinstance(place, WidePlace):
         return memory.load(b, place)
     return load_one(b, place, checked)
 
 
 def put(b: Builder, place: Place, value: Value) -> None:
-    """A value of the place's type into it."""
+    """Store a value of the place's type."""
     if isinstance(place, WideVariable):
         _assign(b, place, widen(b, value))
         return
-    if isinstance(place, OwnPlace):
-        place = memory.own_address(b, place)
-    if isinstance(value, Wide) and not isinstance(place, WidePlace):  # at one place, in the order of the lanes
+    if isinstance(place, InterleavedPlace):
+        place = memory.interleaved_address(b, place)
+    if isinstance(value, Wide) and not isinstance(place, WidePlace):  # all lanes store to one address, in order
         if place.register:
             raise NotInLockstep(f"lanes that differ in {place.name}")
         at = widen(b, Value(Pointer(place.type), place.address))
@@ -54,12 +62,12 @@ def put(b: Builder, place: Place, value: Value) -> None:
 
 
 def has_value(b: Builder, place: Place) -> str:
-    """Whether a variable has a value, that may have none: an i1, or one of each lane."""
+    """The variable's initialisation flag: an i1, or one for each lane."""
     return b.make(f"load {_truths(b, place)}, ptr {place.flag}")
 
 
 def note_value(b: Builder, place: Place, has: str) -> None:
-    """From now on it has one, or has none, in the lanes that run."""
+    """Set the flag, in the active lanes."""
     if isinstance(place, WideVariable):
         truths = _truths(b, place)
         has = b.make(f"select {truths} {lanes_of(b).mask(b)}, {truths} {has}, {truths} {has_value(b, place)}")
@@ -71,7 +79,6 @@ def _truths(b: Builder, place: Place) -> str:
 
 
 def _assign(b: Builder, place: WideVariable, value: Wide) -> None:
-    """In the lanes that are active."""
     lanes = lanes_of(b)
     kind, truths, text = vector(b, place.type), lanes.vector("i1"), value.vector
     if place.region != len(lanes.regions):
@@ -82,16 +89,16 @@ def _assign(b: Builder, place: WideVariable, value: Wide) -> None:
         b.emit(f"store {truths} {b.make(f'or {truths} {has_value(b, place)}, {lanes.mask(b)}')}, ptr {place.flag}")
 
 
-def _tell_unset(b: Builder, lacks: str, name: str) -> None:
-    """A variable is read that has no value in these lanes."""
+def _report_uninitialised(b: Builder, lacks: str, name: str) -> None:
+    """Report the read of a variable that is uninitialised in these lanes."""
     lanes = lanes_of(b)
-    head = f"void @unset({lanes.bits} %mask, i32 %line, i32 %word) noinline cold"
+    head = f"void @unset({lanes.bits} %mask, i32 %line, i32 %name_id) noinline cold"
     lanes.functions["unset"] = lane_loop(head, UNSET, lanes.bits, lanes.width)
-    b.program.external("rt_unset")
+    b.program.external("rt_uninitialised_variable")
     bad, good = b.label(), b.label()
     b.branch(lanes.any(b, lacks), bad, good, likely=False)
     b.begin(bad)
-    word = b.program.text(name)
-    b.emit(f"call void @unset({lanes.bits} {lanes.mask_bits(b, lacks)}, i32 {b.line_text()}, i32 {word})")
+    name_id = b.program.name_number(name)
+    b.emit(f"call void @unset({lanes.bits} {lanes.mask_bits(b, lacks)}, i32 {b.line_text()}, i32 {name_id})")
     b.jump(good)
     b.begin(good)

@@ -1,4 +1,4 @@
-"""A host program while it is lowered: types and templates resolved, functions asked for and written one by one."""
+"""A program while it is lowered: its symbol table, and a work list of function instances."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DESTROY = "<destroy>"
 
 @dataclass(eq=False)
 class Instance:
-    """A function with its template arguments known."""
+    """A function with its template arguments."""
 
     symbol: str
     node: tree.Function
@@ -31,7 +31,7 @@ class Instance:
     frame: int = 0
     calls: set[str] = field(default_factory=set)
     lambda_: Any = None
-    device: bool = False  # as the card's threads run it
+    device: bool = False  # compiled for kernels
 
     @property
     def returns_object(self) -> bool:
@@ -40,10 +40,10 @@ class Instance:
 
 @dataclass
 class LaunchSite:
-    """One <<<…>>> of the program: the kernel it names, and how its arguments lie in memory."""
+    """One <<<…>>> of the program: its kernel, and the layout of its arguments."""
 
     node: tree.Launch
-    kernel: tree.Function | None  # None: a pointer says which, when it runs
+    kernel: tree.Function | None  # None: launched through a pointer
     bindings: dict[str, Any]
     parameters: list[Type]
     offsets: list[int]
@@ -51,7 +51,7 @@ class LaunchSite:
 
 @dataclass
 class KernelHandle:
-    """The kernel that an address stands for, where the host passes kernels around."""
+    """The kernel that a handle (an address) stands for."""
 
     node: tree.Function
     bindings: dict[str, Any]
@@ -61,56 +61,50 @@ class KernelHandle:
 class Program(SymbolTable):
     def __init__(self, source: Source, entities: Entities, names: Names, memory: Any) -> None:
         super().__init__(source, entities, names)
-        self.memory = memory  # base, size, shift, line_address; allocate(size, align, what), text(bytes)
+        self.memory = memory  # runtime.memory.Memory
         self.instances: dict[Any, Instance] = {}
-        self.waiting: list[Instance] = []
+        self.pending: list[Instance] = []
         self.lambdas: dict[int, Record] = {}  # the classes of lambdas that capture nothing
         self.globals: dict[str, tuple[Type, int]] = {}
         self.externals: dict[str, str] = {}  # declarations
         self.functions_called: dict[str, tree.Function] = {}  # library functions without a body
         self.texts: dict[bytes, int] = {}
-        self.words: list[str] = []  # names that the runtime is told by number
-        self.blank_locals: dict[str, int] = {}  # local arrays and objects without a first value: the line of the first
-        self.word_numbers: dict[str, int] = {}
+        self.name_table: list[str] = []  # names that compiled code passes to the runtime by number
+        self.uninitialised_locals: dict[str, int] = {}  # local arrays and objects without initialiser: first line
+        self.name_numbers: dict[str, int] = {}
         self.launches: list[LaunchSite] = []
         self.kernel_handles: dict[int, KernelHandle] = {}  # by address
-        self.device_functions: dict[
-            Any, tuple[int, Any]
-        ] = {}  # of the card, as values: the address that stands for each
-        self.called_by_handle: dict[
-            str, tuple[str, Any]
-        ] = {}  # types of functions that this kernel calls by such values
-        self.comparisons: list[Any] = []  # with a reference: what they compare is noted while it runs
-        self.overflows: dict[int, int] = {}  # by line, where it is counted how often one was told
-        self.addressed: dict[str, int] = {}  # functions whose address somebody has, and how each is called
+        self.device_functions: dict[Any, tuple[int, Any]] = {}  # whose address is taken: handle and function
+        self.called_by_handle: dict[str, tuple[str, Any]] = {}  # function types that this kernel calls by handle
+        self.comparisons: list[Any] = []  # with a reference: see `reference_comparisons`
+        self.overflows: dict[int, int] = {}  # by line: the address of the count of reports
+        self.address_taken: dict[str, int] = {}  # functions whose address is taken: their `call_form`
         self.symbols: dict[str, int] = {}
-        self.tables: dict[tuple[int, int], int] = {}  # of virtual methods: where each begins among all entries
+        self.tables: dict[tuple[int, int], int] = {}  # vtables: byte offset in `table_entries`
         self.table_entries: list[str] = []
-        self.record_numbers: dict[int, int] = {}  # of classes that declare virtual methods
+        self.record_numbers: dict[int, int] = {}  # numbers of classes that declare virtual methods
         self._destroyers: dict[int, Instance] = {}
-        self.lenient = False  # statements of the host that do not compile are left out
-        self.device = False  # what is lowered now runs in a kernel's threads
+        self.lenient = False  # omit host statements that do not compile
+        self.device = False  # lowering device code
         self.shared: list[tuple[int, int]] = []  # __shared__ variables of the kernel: address and size
-        self.spans: list[
-            tuple[int, int]
-        ] = []  # of the kernel lowered last: a pointer's number, and the cell of its ends
-        self.watched = False  # the kernel that is lowered is watched for races
-        self.thread_frames = 0  # where threads that wait for each other keep what they need after a barrier
-        self.work_log = 0  # where watched kernels count what they do
-        self.race_clock = self.race_cells = 0  # where the clock of watched kernels and their notes on global memory are
+        self.spans: list[tuple[int, int]] = []  # of the last kernel: pointer parameter, address of its block's ends
+        self.instrumented = False  # lowering a kernel that checks for races
+        self.thread_frames = 0  # address of the coroutine frames
+        self.work_log = 0  # address of the counters of instrumented kernels
+        self.race_clock = self.race_cells = 0  # addresses of the clock of `races` and its cells for global memory
         self.dynamic_shared = 0  # the address of extern __shared__ memory
-        self.catches = False  # it has a catch: exceptions are followed
+        self.catches = False  # it has a catch
         self.exception_numbers: dict[Any, int] = {}
-        self.thrown: list[list[tuple[int, int]]] = []  # for each throw: what it is taken as, and where that part begins
-        self.thrown_address = 0  # of the flag that is set while an exception looks for its handler
+        self.thrown: list[list[tuple[int, int]]] = []  # for each throw: numbers of the type and its bases, offsets
+        self.thrown_address = 0  # of the flag that an exception is in flight
 
-    # -- words and texts
+    # -- names and literals
 
-    def text(self, word: str) -> int:
-        if word not in self.word_numbers:
-            self.word_numbers[word] = len(self.words)
-            self.words.append(word)
-        return self.word_numbers[word]
+    def name_number(self, name: str) -> int:
+        if name not in self.name_numbers:
+            self.name_numbers[name] = len(self.name_table)
+            self.name_table.append(name)
+        return self.name_numbers[name]
 
     def literal(self, value: bytes) -> int:
         """The address of a string literal."""
@@ -124,7 +118,7 @@ class Program(SymbolTable):
     # -- functions
 
     def instance(self, node: tree.Function, bindings: dict[str, Any], record: Record | None) -> Instance:
-        """The function for these template arguments; it is written later if it is new."""
+        """The function with these template arguments; a new one is added to the work list."""
         key = (self.device, id(node), id(record), tuple(sorted((k, str(v), id(v) if isinstance(v, Record) else 0)
                                                   for k, v in bindings.items())))  # fmt: skip
         found = self.instances.get(key)
@@ -149,18 +143,18 @@ class Program(SymbolTable):
         if isinstance(result, Scalar) and result.kind == "auto":
             late.write(self, made)
         else:
-            self.waiting.append(made)
+            self.pending.append(made)
         return made
 
     def destroyer(self, record: Record) -> Instance:
-        """A function that takes an object of the class down, members and bases included."""
+        """A function that destroys an object of the class, members and bases included."""
         if id(record) not in self._destroyers:
             node = tree.Function(DESTROY, None, [], frozenset(), body=tree.Block([]), library=True, scope=record.scope)
             self._destroyers[id(record)] = self.instance(node, {}, record)
         return self._destroyers[id(record)]
 
     def declared(self, node: tree.Function, record: Record) -> Instance:
-        """What a virtual method takes and gives; another one is called in its place, so this one is not written."""
+        """A virtual method's signature; if it is pure, there is no function to write."""
         if node.tokens is not None or node.body is not None:
             return self.instance(node, {}, record)
         env = self.record_environment(record)
@@ -168,12 +162,8 @@ class Program(SymbolTable):
         return Instance("null", node, env, record, self._result(node, env), parameters)
 
     def _result(self, node: tree.Function, env: Environment) -> Type:
-        written = node.result
-        if isinstance(written, tree.TypeAuto) or (
-            isinstance(written, tree.TypeConst) and isinstance(written.of, tree.TypeAuto)
-        ):
-            return AUTO
-        return self.resolve(written, env)
+        bare = node.result.of if isinstance(node.result, tree.TypeConst) else node.result
+        return AUTO if isinstance(bare, tree.TypeAuto) else self.resolve(node.result, env)
 
 
 AUTO = Scalar("auto", "auto", 0, False, -3, "void")

@@ -1,20 +1,21 @@
-"""Races, for kernels that the interpreting machine cannot run: compiled with a note at every touch of shared and
-global memory.
+"""Race detection in compiled kernels, for those that the interpreter cannot run: a call before every access of shared
+and global memory.
 
-A cell of 24 bytes goes with every byte: when, by whom and on which line it was written last, and read last. Two threads
-of a block that touch one element between two barriers, one of them writing, race; in global memory so do two of
-different blocks, whenever that was in one launch. The clock is one for all kernels: cells outlive a launch."""
+Every byte has a cell of 24 bytes: time, thread and line of its last write, and of its last read. Two threads of a
+block race if they access one element between the same two barriers and one writes; in global memory also threads of
+different blocks, anywhere in one launch. The clock counts barriers and blocks of all kernels: cells outlive a
+launch."""
 
 from __future__ import annotations
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.program import Program
-from tilewise.emulator.parse.types import Pointer, Type
+from tilewise.emulator.parse.types import Pointer, Type, stored
 
 CELL = 24
-LOGGED = 1 << 20  # accesses of global memory that the cost model looks at
-REPORTED = 200  # of one module: each is a call into the runtime
-GLOBAL_BYTES = 1 << 32  # of the card's memory, from its start, that have cells: pages are taken where one is touched
+LOGGED = 1 << 20  # accesses of global memory that are logged for the cost model
+MAX_REPORTED = 200  # races of one module: each is a runtime call
+GLOBAL_BYTES = 1 << 32  # of the card's memory, from its start, that have cells; pages are allocated on first access
 BLOCK_TICK = """
   %now = load i32, {clock}
   %then = add i32 %now, 1
@@ -26,16 +27,16 @@ BLOCK_TICK = """
   store i32 %then, {block}"""
 TICK = "  %now = load i32, {clock}\n  %then = add i32 %now, 1\n  store i32 %then, {clock}"
 
-WATCH = """
+INSTRUMENTATION = """
 @who = internal global i32 0
 @reported = internal global i32 0
-define internal void @enter_watched(i64 %t) #0 {{
+define internal void @enter_instrumented(i64 %t) #0 {{
   %n = trunc i64 %t to i32
   store i32 %n, ptr @who
   call void {enter_thread}(i64 %t)
   ret void
 }}
-define internal void @tell(i64 %at, i32 %line, i32 %other, i32 %who, i32 %kind) noinline cold #0 {{
+define internal void @report_race(i64 %at, i32 %line, i32 %other, i32 %who, i32 %kind) noinline cold #0 {{
   %n = load i32, ptr @reported
   %n1 = add i32 %n, 1
   store i32 %n1, ptr @reported
@@ -71,7 +72,7 @@ keep:
 done:
   ret void
 }}
-define internal void @touch(i64 %at, i32 %write, i32 %line, i1 %same) noinline #0 {{
+define internal void @check_race(i64 %at, i32 %write, i32 %line, i1 %same) noinline #0 {{
 entry:
   call void @log_access(i64 %at, i32 %line)
 {find}
@@ -127,7 +128,7 @@ found:
 load:
   br i1 %met, label %raw, label %noted
 raw:
-  call void @tell(i64 %at, i32 %line, i32 %wline, i32 %writer, i32 %wkind)
+  call void @report_race(i64 %at, i32 %line, i32 %wline, i32 %writer, i32 %wkind)
   br label %noted
 noted:
   store i32 %now, ptr %pr
@@ -138,13 +139,13 @@ noted:
 store:
   br i1 %clash, label %waw, label %readers
 waw:
-  call void @tell(i64 %at, i32 %line, i32 %wline, i32 %writer, i32 %wwkind)
+  call void @report_race(i64 %at, i32 %line, i32 %wline, i32 %writer, i32 %wwkind)
   br label %readers
 readers:
   %overwritten = and i1 %seen, %differs
   br i1 %overwritten, label %war, label %written
 war:
-  call void @tell(i64 %at, i32 %line, i32 %rline, i32 %reader, i32 %rkind)
+  call void @report_race(i64 %at, i32 %line, i32 %rline, i32 %reader, i32 %rkind)
   br label %written
 written:
   store i32 %now, ptr %p
@@ -155,45 +156,45 @@ written:
 """
 
 
-def note_touch(b: Builder, address: str, type_: Type, value: str = "") -> None:
-    """Before an element is read, or (`value`) written; a store of what is there already is no race."""
+def record_access(b: Builder, address: str, type_: Type, value: str = "") -> None:
+    """Call check_race before a read, or a write of `value`; storing the value that is already there is no race."""
     at = b.make(f"ptrtoint ptr {address} to i64")
     same = "false"
     if value and not isinstance(type_, Pointer):
         bits = f"i{type_.size * 8}"
-        kind = b.stored(type_)
+        kind = stored(type_)
         fresh = value if kind == bits else b.make(f"bitcast {kind} {value} to {bits}")
         same = b.make(f"icmp eq {bits} {b.make(f'load {bits}, ptr {address}, align 1')}, {fresh}")
-    b.calls.add("@touch")
-    b.emit(f"call void @touch(i64 {at}, i32 {int(bool(value))}, i32 {b.line_text()}, i1 {same})")
+    b.calls.add("@check_race")
+    b.emit(f"call void @check_race(i64 {at}, i32 {int(bool(value))}, i32 {b.line_text()}, i1 {same})")
 
 
 def count_statement(b: Builder) -> None:
-    """One more statement of one thread, for the cost model."""
+    """Count a statement of a thread, for the cost model."""
     where = work(b.program)["statements"]
     before = b.make(f"load i64, {where}")
     b.emit(f"store i64 {b.make(f'add i64 {before}, 1')}, {where}")
 
 
 def work(p: Program) -> dict[str, str]:
-    """Where statements and accesses of global memory are counted, and the first accesses are logged: 16 bytes each,
-    the address, the line and the thread."""
-    at = p.work_log = p.work_log or p.memory.apart(64 + 16 * LOGGED)
+    """Addresses of the counts of statements and global accesses, and of the log of the first accesses, 16 bytes each:
+    address, line and thread."""
+    at = p.work_log = p.work_log or p.memory.map_zeros(64 + 16 * LOGGED)
     cells = {name: f"ptr inttoptr (i64 {at + 8 * i} to ptr)" for i, name in enumerate(("statements", "accesses"))}
     return {**cells, "log": str(at + 64), "logged": str(LOGGED)}
 
 
 def clock(p: Program) -> dict[str, str]:
-    """Where the clock stands, and what it showed when launch and block began."""
+    """Addresses of the clock, and of its values when the launch and the block began."""
     at = p.race_clock = p.race_clock or p.memory.private(64)
     names = {"clock": at, "launch": at + 4, "block": at + 8}
     return {name: f"ptr inttoptr (i64 {where} to ptr)" for name, where in names.items()}
 
 
-def watching(p: Program, enter_thread: str) -> str:
-    """The functions that go with it, for the arrays that the kernel was found to have."""
+def instrumentation(p: Program, enter_thread: str) -> str:
+    """The helper functions, with a case for each __shared__ array of the kernel."""
     p.external("rt_race")
-    p.race_cells = p.race_cells or p.memory.apart(GLOBAL_BYTES * CELL)
+    p.race_cells = p.race_cells or p.memory.map_zeros(GLOBAL_BYTES * CELL)
     find, cells, shared, last = [], "", "", "entry"
     for i, (start, size) in enumerate(p.shared):
         cell = p.memory.static(size * CELL, "", False)
@@ -205,8 +206,8 @@ def watching(p: Program, enter_thread: str) -> str:
         cells += f"[ %cell{i}, %{last} ], "
         shared += f"[ false, %{last} ], "
         last = f"next{i}"
-    return WATCH.format(
-        enter_thread=enter_thread, reported=REPORTED, find="\n".join(find), cells=cells, shared=shared, last=last,
+    return INSTRUMENTATION.format(
+        enter_thread=enter_thread, reported=MAX_REPORTED, find="\n".join(find), cells=cells, shared=shared, last=last,
         cell=CELL, device=p.memory.device_start, global_bytes=GLOBAL_BYTES, global_cells=p.race_cells,
         **clock(p), **work(p),
     )  # fmt: skip

@@ -1,11 +1,11 @@
-"""Statements to LLVM: one function a kind of node, found by a table."""
+"""Lowers statements to LLVM: TABLE has a function for each kind of node."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from tilewise.emulator.host.lower.adjacent_sums import take_sum
+from tilewise.emulator.host.lower.adjacent_sums import reuse_sum
 from tilewise.emulator.host.lower.builder import Builder, Scope, Target
 from tilewise.emulator.host.lower.checked_memory import copy_bytes
 from tilewise.emulator.host.lower.conversion import bind, convert, rvalue
@@ -15,11 +15,11 @@ from tilewise.emulator.host.lower.expression import lower
 from tilewise.emulator.host.lower.lanes import control
 from tilewise.emulator.host.lower.lanes.mask import leave_regions
 from tilewise.emulator.host.lower.loop_nest import find_nest
-from tilewise.emulator.host.lower.named_result import becomes_the_result, ends_here, left_standing
+from tilewise.emulator.host.lower.loop_versions import version_test, versionable_loop
+from tilewise.emulator.host.lower.named_result import elided_variable, may_be_moved, not_destroyed
 from tilewise.emulator.host.lower.program import AUTO
 from tilewise.emulator.host.lower.races import count_statement
-from tilewise.emulator.host.lower.trusted_loop import choose, plain_loop
-from tilewise.emulator.host.lower.values import Overloads, Place, Value, Wide
+from tilewise.emulator.host.lower.values import INIT, Overloads, Place, Value, Wide
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Record, Reference
@@ -27,23 +27,23 @@ from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.symbol_table import Unknown
 from tilewise.errors import KernelError
 
-BODY = 3  # scopes that are open in a function's outermost block, where the labels of a goto stand
+BODY = 3  # scopes that are open in a function's outermost block, which has the labels of goto
 
 
 def statement(b: Builder, node: Any) -> None:
     if node.line:
         b.line = node.line
-    if b.program.watched and b.open and not b.library and not isinstance(node, tree.Block):
+    if b.program.instrumented and b.open and not b.library and not isinstance(node, tree.Block):
         count_statement(b)
     if b.program.lenient and not (b.library or b.program.device):
-        _as_far_as_it_compiles(b, node)
+        _leniently(b, node)
     else:
         TABLE[type(node)](b, node)
 
 
-def _as_far_as_it_compiles(b: Builder, node: Any) -> None:
-    """A statement that does not compile is left out. It may have been the one that fills an array: what the pointers
-    in it point to has values from then on."""
+def _leniently(b: Builder, node: Any) -> None:
+    """Omit a statement that does not compile. It may be the one that fills an array: the blocks that its pointers point
+    to become initialised."""
     lines, opened = len(b.lines), b.open
     stacks: tuple[list[Any], ...] = (b.scopes, b.targets, b.cases, b.temporaries)
     depths = [len(stack) for stack in stacks]
@@ -60,8 +60,8 @@ def _as_far_as_it_compiles(b: Builder, node: Any) -> None:
         for name in sorted(node.mentioned if isinstance(node, tree.Unread) else names):
             local = b.find(name)
             if local is not None and isinstance(local.type, types.Pointer):
-                b.program.external("rt_given")
-                b.emit(f"call void @rt_given(ptr {b.make(f'load ptr, ptr {local.address}, align 1')})")
+                b.program.external("rt_assume_initialised")
+                b.emit(f"call void @rt_assume_initialised(ptr {b.make(f'load ptr, ptr {local.address}, align 1')})")
 
 
 def _block(b: Builder, node: tree.Block) -> None:
@@ -77,7 +77,7 @@ def _expression(b: Builder, node: tree.Expression) -> None:
 
 
 def condition(b: Builder, node: Any) -> Value:
-    """A truth, which lanes may differ in; the condition may declare a variable."""
+    """A condition as a bool or a vector of them; it may declare a variable."""
     if isinstance(node, tree.Declaration):
         lower_declaration(b, node)
         node = tree.Name(node.items[-1].name, line=node.line)
@@ -121,7 +121,7 @@ def _for(b: Builder, node: tree.For) -> None:
     nest = find_nest(b, node)
     if nest is not None:
         b.nest = nest
-        nest.forget(b)
+        nest.invalidate(b)
     _for_loop(b, node)
     if nest is not None:
         b.nest = None
@@ -135,18 +135,18 @@ def _for_loop(b: Builder, node: tree.For) -> None:
             statement(b, node.init)
         done = b.label()
         if b.nest is not None and b.nest.inner is node:
-            take_sum(b, b.nest, node, done)
-        loop = plain_loop(b, node)
+            reuse_sum(b, b.nest, node, done)
+        loop = versionable_loop(b, node)
         if loop is not None:
             quick, careful = b.label(), b.label()
-            before, was_open, b.takes_values = len(b.lines), b.open, False
-            trusted = choose(b, loop, quick, careful)
+            before, was_open, b.may_uninitialise = len(b.lines), b.open, False
+            trusted = version_test(b, loop, quick, careful)
             if trusted:
                 b.begin(quick)
-                b.trusted = trusted
+                b.prechecked = trusted
                 _iterations(b, node, done, True)
-                b.trusted = {}
-            if b.takes_values or not trusted:  # values from what was looked at before it began, perhaps
+                b.prechecked = {}
+            if b.may_uninitialise or not trusted:  # the loop may uninitialise what was checked before it
                 del b.lines[before:]
                 b.open = was_open
             else:
@@ -156,7 +156,7 @@ def _for_loop(b: Builder, node: tree.For) -> None:
 
 
 def _iterations(b: Builder, node: tree.For, done: str, sure: bool) -> None:
-    """The loop behind its first statement; `sure`: its counter does not overflow."""
+    """A loop after its init statement; `sure`: its counter does not overflow."""
     head, body, step = b.label(), b.label(), b.label()
     b.begin(head)
     with b.scope():
@@ -167,10 +167,10 @@ def _iterations(b: Builder, node: tree.For, done: str, sure: bool) -> None:
         loop_body(b, node.body, _target(b, done, step))
     b.begin(step)
     if node.step is not None:
-        b.sure = sure
+        b.no_overflow = sure
         with b.full_expression():
             lower(b, node.step)
-        b.sure = False
+        b.no_overflow = False
     b.jump(head)
 
 
@@ -220,8 +220,6 @@ def _switch(b: Builder, node: tree.Switch) -> None:
     b.lines.append("")  # the switch itself, once its cases are known
     b.open = False
     b.targets.append(Target(done, b.targets[-1].again if b.targets else None, len(b.scopes)))
-    if b.targets[:-1]:
-        b.targets[-1].depth = len(b.scopes)
     with b.scope():
         statement(b, node.body)
     b.targets.pop()
@@ -252,18 +250,15 @@ def _jump(b: Builder, node: tree.Jump) -> None:
         raise b.refuse(f"{node.keyword} stands in no loop", node)
     if b.lanes is not None and control.jump(b, node):
         return
+    target = b.targets[-1]
     if node.keyword == "break":
-        target = b.targets[-1]
         b.clean_to(target.depth)
         b.jump(target.leave)
         return
-    for target in reversed(b.targets):
-        loop = next((t for t in b.targets if t.again == target.again and t.again is not None), None)
-        if loop is not None:
-            b.clean_to(loop.depth)
-            b.jump(target.again or "")
-            return
-    raise b.refuse("continue stands in no loop", node)
+    if target.again is None:
+        raise b.refuse("continue stands in no loop", node)
+    b.clean_to(next(t.depth for t in b.targets if t.again == target.again))  # a switch has the label of its loop
+    b.jump(target.again)
 
 
 def _label(b: Builder, node: tree.Label) -> None:
@@ -282,12 +277,12 @@ def _return(b: Builder, node: tree.Return) -> None:
         return
     with b.full_expression():
         found = _give(b, node)
-    with left_standing(found):
+    with not_destroyed(found):
         leave(b)
 
 
 def leave(b: Builder) -> None:
-    """Take down what lives, and go to the function's end."""
+    """Destroy the function's objects, and jump to its end."""
     b.clean_to(1)
     if b.lanes is not None and len(b.lanes.regions) > 1:
         leave_regions(b, b.lanes.regions)
@@ -296,7 +291,7 @@ def leave(b: Builder) -> None:
 
 
 def _give(b: Builder, node: tree.Return) -> tuple[Scope, int] | None:
-    """Store what is returned; the variable that becomes the result, where one does."""
+    """Store the returned value; the variable that becomes the result, if one does."""
     value: Any = node.value if isinstance(node.value, tree.Braces) else lower(b, node.value)
     if b.result is AUTO:
         made = rvalue(b, value) if isinstance(value, (Overloads, tree.Braces)) else value
@@ -307,14 +302,14 @@ def _give(b: Builder, node: tree.Return) -> tuple[Scope, int] | None:
         return None
     if isinstance(result, Record):
         if isinstance(node.value, tree.Name) and isinstance(value, Place):
-            value.moved = value.moved or ends_here(b, node.value.name)
+            value.moved = value.moved or may_be_moved(b, node.value.name)
         b.program.layout(result)
-        b.shade("%result", str(result.size), 1)
-        found = becomes_the_result(b, node.value)
+        b.set_state("%result", str(result.size), 1)
+        found = elided_variable(b, node.value)
         if found is not None and value.type is result:
             copy_bytes(b, "%result", value.address, result.size)
             return found
-        late.initialise(b, Place(result, "%result", 1), value)
+        late.initialise(b, Place(result, "%result", INIT), value)
         return None
     if isinstance(value, tree.Braces):
         value = lower(b, value.items[0]) if value.items else Value(types.INT, "0")

@@ -1,7 +1,7 @@
-"""Subscripts that are sums and products of counters and of what a loop leaves alone: their values at the loop's ends.
+"""Ranges of subscripts that are sums and products of loop counters and loop invariants.
 
-No product holds a counter twice, so the least and the greatest value stand at the ends of the counters; where no part
-of a subscript leaves its type there, none does between."""
+They are linear in each counter (no product contains two), so their extreme values are at the ends of the counters'
+ranges; if no part of a subscript overflows there, none does in between."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type
 from tilewise.emulator.sema.symbol_table import Unknown
 
-FAR = 1 << 40
+MAX_ELEMENTS = 1 << 40
 
 
 @dataclass
 class Access:
-    """An element of an array: subscripts from the left, each with its limit and how many elements it steps over."""
+    """An element of an array: its subscripts from the left, each with its limit and its stride in elements."""
 
-    first: str  # element, a pointer
-    base: str  # and as i64
+    first: str  # the array's address
+    base: str  # as i64
     parts: list[tuple[Any, int, int]]
     type: Scalar
-    counters: set[str]  # that its subscripts have
+    counters: set[str]  # in its subscripts
 
 
-def whole_number(b: Builder, name: str) -> Local | None:
-    """A variable that is a whole number in a register, where nobody else can change it."""
+def integer_variable(b: Builder, name: str) -> Local | None:
+    """An integer variable in a register, whose address is not taken."""
     local = b.find(name)
     fits = local is not None and local.register and not local.reference and isinstance(local.type, Scalar)
     if not fits or name in b.escaping:
@@ -41,7 +41,7 @@ def whole_number(b: Builder, name: str) -> Local | None:
 
 
 def elements(b: Builder, node: Any) -> Scalar | None:
-    """What an array holds that a pointer variable or a std::vector stands for; None for others."""
+    """The element type of a pointer variable or std::vector; None for other expressions."""
     local = b.find(node.name) if isinstance(node, tree.Name) else None
     if local is None or local.row:
         return None
@@ -56,7 +56,7 @@ def elements(b: Builder, node: Any) -> Scalar | None:
 
 
 def first_element(b: Builder, node: Any) -> str:
-    """The pointer to an array that `elements` knows."""
+    """The address of an array for which `elements` gives a type."""
     local = b.find(node.name)
     assert local is not None
     address = b.make(f"load ptr, ptr {local.address}, align 1") if local.reference else local.address
@@ -64,20 +64,20 @@ def first_element(b: Builder, node: Any) -> str:
 
 
 class Subscripts:
-    """`holds` is an i1: every access so far had a value and stayed within its type. What is not as simple
-    raises Unknown."""
+    """Lowers subscripts; `holds` is an i1: nothing so far was uninitialised or overflowed. Raises Unknown for other
+    expressions."""
 
     def __init__(self, b: Builder, counters: tuple[str, ...], changed: set[str]) -> None:
-        self.b, self.counters, self.changed = b, counters, changed  # `changed`: names that the loop gives other values
+        self.b, self.counters, self.changed = b, counters, changed  # `changed`: names that the loop assigns
         self.holds = "true"
 
     def require(self, condition: str) -> None:
         self.holds = self.b.make(f"and i1 {self.holds}, {condition}")
 
     def variable(self, name: str) -> tuple[str, Scalar]:
-        """A register variable as i64, which must have a value."""
+        """A register variable as i64; requires that it is initialised."""
         b = self.b
-        local = whole_number(b, name)
+        local = integer_variable(b, name)
         assert local is not None
         assert isinstance(local.type, Scalar)
         if local.flag:
@@ -87,16 +87,16 @@ class Subscripts:
             text = b.make(f"{'sext' if local.type.signed else 'zext'} i32 {text} to i64")
         return text, local.type
 
-    def leaf(self, node: Any) -> tuple[str, Scalar]:
-        """What the loop does not change: its value as i64, and its type."""
+    def invariant(self, node: Any) -> tuple[str, Scalar]:
+        """A loop invariant as i64, and its type."""
         if not isinstance(node, tree.Name) or node.owner is not None or node.arguments is not None:
             raise Unknown
-        if node.name in self.changed or whole_number(self.b, node.name) is None:
+        if node.name in self.changed or integer_variable(self.b, node.name) is None:
             raise Unknown
         return self.variable(node.name)
 
     def array(self, node: Any) -> tuple[Type, str]:
-        """The type of an array that the loop leaves alone, and a pointer to its first element."""
+        """The type and address of an array whose variable the loop does not change."""
         of = elements(self.b, node)
         if of is None or node.name in self.changed:
             raise Unknown
@@ -106,28 +106,32 @@ class Subscripts:
         return Pointer(of), first_element(self.b, node)
 
     def value(self, node: Any, at: dict[str, str]) -> tuple[str, Scalar]:
-        """A subscript as i64 with the counters at `at`; every part of it within its own type."""
+        """A subscript as i64 with the counters at `at`; requires that no part of it overflows."""
         b = self.b
         if isinstance(node, tree.Number):
             return str(node.value), node.type if isinstance(node.type, Scalar) else types.INT
         if isinstance(node, tree.Name) and node.name in at:
-            local = whole_number(b, node.name)
+            local = integer_variable(b, node.name)
             assert local is not None
             assert isinstance(local.type, Scalar)
             return at[node.name], local.type
         if not isinstance(node, tree.Binary):
-            return self.leaf(node)
+            return self.invariant(node)
         (one, left), (two, right) = self.value(node.left, at), self.value(node.right, at)
         result, over = with_overflow(b, node.op, types.LONG, one, two)
         self.require(b.make(f"xor i1 {over}, true"))
         wide = left if left.size > right.size or (left.size == right.size and not left.signed) else right
-        low, high = (-(1 << 31), 1 << 31) if wide.signed and wide.size == 4 else (0, 1 << 31 if wide.size == 4 else FAR)
+        low, high = (
+            (-(1 << 31), 1 << 31)
+            if wide.signed and wide.size == 4
+            else (0, 1 << 31 if wide.size == 4 else MAX_ELEMENTS)
+        )
         self.require(b.make(f"icmp sge i64 {result}, {low}"))
         self.require(b.make(f"icmp slt i64 {result}, {high}"))
         return result, wide
 
     def step(self, node: Any, counter: str, at: dict[str, str]) -> str:
-        """By how much a subscript grows when the counter grows by one."""
+        """The derivative of a subscript by the counter."""
         b = self.b
         if isinstance(node, tree.Name) and node.name == counter:
             return "1"
@@ -141,8 +145,8 @@ class Subscripts:
         factor, _ = self.value(node.right if two == "0" else node.left, at)
         return b.make(f"mul i64 {one if two == '0' else two}, {factor}")
 
-    def used(self, node: Any) -> set[str]:
-        """The counters in a subscript; every leaf of it is evaluated here."""
+    def counters_in(self, node: Any) -> set[str]:
+        """The counters in a subscript; its invariants are lowered here."""
         if isinstance(node, tree.Number) and isinstance(node.value, int):
             return set()
         if isinstance(node, tree.Name) and node.name in self.counters and node.owner is None:
@@ -150,11 +154,11 @@ class Subscripts:
                 raise Unknown
             return {node.name}
         if isinstance(node, tree.Binary) and node.op in ("+", "-", "*"):
-            left, right = self.used(node.left), self.used(node.right)
+            left, right = self.counters_in(node.left), self.counters_in(node.right)
             if node.op == "*" and left and right:
                 raise Unknown
             return left | right
-        self.leaf(node)
+        self.invariant(node)
         return set()
 
     def access(self, node: tree.Index) -> Access:
@@ -167,25 +171,25 @@ class Subscripts:
         parts, type_ = _parts(indices, type_)
         if not isinstance(type_, Scalar) or type_.kind not in ("int", "float"):
             raise Unknown
-        counters = {name for index, _, _ in parts for name in self.used(index)}
+        counters = {name for index, _, _ in parts for name in self.counters_in(index)}
         return Access(first, self.b.make(f"ptrtoint ptr {first} to i64"), parts, type_, counters)
 
     def element_address(self, made: Access, at: dict[str, str]) -> str:
-        """Of an element, as i64, its subscripts within their limits."""
+        """An element's address as i64; requires that its subscripts are within their limits."""
         b = self.b
         address = made.base
         for index, limit, step in made.parts:
             text, _ = self.value(index, at)
             if limit:
                 self.require(b.make(f"icmp ult i64 {text}, {limit}"))
-            else:  # no product with the size of an element may be past the last address, and come back
-                near = b.make(f"add i64 {text}, {FAR // (step * made.type.size)}")
-                self.require(b.make(f"icmp ult i64 {near}, {2 * (FAR // (step * made.type.size))}"))
+            else:  # the product with the element size must not wrap
+                near = b.make(f"add i64 {text}, {MAX_ELEMENTS // (step * made.type.size)}")
+                self.require(b.make(f"icmp ult i64 {near}, {2 * (MAX_ELEMENTS // (step * made.type.size))}"))
             address = b.make(f"add i64 {address}, {b.make(f'mul i64 {text}, {step * made.type.size}')}")
         return address
 
     def byte_step(self, made: Access, counter: str, at: dict[str, str]) -> str:
-        """By how many bytes an element moves with a counter."""
+        """The stride in bytes of an element's address by the counter."""
         b = self.b
         out = "0"
         for index, _, step in made.parts:
@@ -194,7 +198,7 @@ class Subscripts:
         return out
 
     def byte_range(self, made: Access, box: dict[str, tuple[str, str]]) -> tuple[str, str]:
-        """The addresses from which to which the block reads this array: its least and greatest stand at corners."""
+        """First and last address that the loops access, over the corners of the counters' ranges."""
         b = self.b
         low = high = ""
         for corner in corners({name: box[name] for name in self.counters if name in made.counters}):
@@ -216,7 +220,7 @@ def corners(ranges: dict[str, tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def _parts(indices: list[Any], type_: Type) -> tuple[list[tuple[Any, int, int]], Type]:
-    """Each subscript with its limit (0: none is known) and its elements; the type of what they reach."""
+    """Each subscript with its limit (0: unknown) and stride in elements; the element type."""
     found: list[tuple[Any, int]] = []
     for number, index in enumerate(indices):
         if isinstance(type_, Array) and type_.length:
@@ -235,4 +239,4 @@ def _parts(indices: list[Any], type_: Type) -> tuple[list[tuple[Any, int, int]],
     return out, type_
 
 
-provide(elements, first_element)
+provide(elements)

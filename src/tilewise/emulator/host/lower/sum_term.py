@@ -1,7 +1,7 @@
-"""What the innermost sum of a nest is made of: its arrays and their subscripts, what does not change, what holds it.
+"""Reads the inner sum of a loop nest: its arrays and subscripts, its invariants, its accumulator.
 
-Names, members and constants alone stand for what a nest leaves alone; each is a key: it is compared with what it was
-when the sums were made. Anything else raises Unknown, and the loop is lowered as it stands."""
+An invariant is a name, a member or a constant. Each is a key: its value is compared with that when the sums were
+computed. Anything else raises Unknown, and the loop is lowered as usual."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.checked_memory import holds_value
+from tilewise.emulator.host.lower.checked_memory import require_initialised
 from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.expression import lower
 from tilewise.emulator.host.lower.loop_nest import Nest
 from tilewise.emulator.host.lower.marks import OK
 from tilewise.emulator.host.lower.names import local_place
 from tilewise.emulator.host.lower.subscripts import Access, Subscripts, elements, first_element
-from tilewise.emulator.host.lower.values import TRUSTED, Place, Value
+from tilewise.emulator.host.lower.values import PRECHECKED, Place, Value
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Array, Pointer, Scalar, Type
 from tilewise.emulator.sema.symbol_table import Unknown
@@ -26,7 +26,7 @@ TOTAL = "<total>"
 
 @dataclass
 class Term:
-    """What one iteration does: local values, then the sum."""
+    """One iteration: local variables, then the sum."""
 
     locals: list[tuple[str, Scalar, Any]]
     result: Any  # an expression in which `total` is the sum so far
@@ -34,21 +34,19 @@ class Term:
 
 
 class Sums(Subscripts):
-    """The sums of one nest while the loop that adds them up is lowered."""
+    """The subscripts and other inputs of a nest's sum."""
 
     def __init__(self, b: Builder, nest: Nest) -> None:
         super().__init__(b, (nest.column.name, nest.term.name), set())
         self.nest = nest
         self.keys: list[str] = []
         self.leaves: dict[str, tuple[str, Scalar]] = {}
-        self.accesses: dict[int, Access] = {}  # what the term reads, by its node,
-        self.scalars: dict[int, Value] = {}  # and what does not change
+        self.accesses: dict[int, Access] = {}  # array elements that the term reads, by node
+        self.scalars: dict[int, Value] = {}  # invariants, by node
 
-    # -- what the term is made of
-
-    def leaf(self, node: Any) -> tuple[str, Scalar]:
-        """A whole number that the nest does not change, or that is seen to have changed."""
-        name = self.outside(node)
+    def invariant(self, node: Any) -> tuple[str, Scalar]:
+        """An integer; if the nest does change it, the keys differ."""
+        name = self.invariant_name(node)
         if name not in self.leaves:
             value = rvalue(self.b, lower(self.b, node))
             if not isinstance(value.type, Scalar) or value.type.kind != "int" or value.type.size not in (4, 8):
@@ -57,8 +55,8 @@ class Sums(Subscripts):
             self.keys.append(self.leaves[name][0])
         return self.leaves[name]
 
-    def outside(self, node: Any) -> str:
-        """A name or a member as it is written, of a variable outside the loop."""
+    def invariant_name(self, node: Any) -> str:
+        """The source text of a name or a member of a variable outside the loop."""
         name = _written(node)
         root = node.base if isinstance(node, tree.Member) else node
         if isinstance(root, tree.Name) and root.name in self.changed:
@@ -78,7 +76,7 @@ class Sums(Subscripts):
 
     def array(self, node: Any) -> tuple[Type, str]:
         b = self.b
-        self.outside(node)
+        self.invariant_name(node)
         of, local = elements(b, node), b.find(node.name) if isinstance(node, tree.Name) else None
         if local is not None and local.row:
             raise Unknown
@@ -94,22 +92,22 @@ class Sums(Subscripts):
         self.keys.append(made.base)
         return made
 
-    def gather(self, node: Any, total: Any, own: set[str]) -> None:
-        """Everything that an expression of the term reads."""
+    def collect_reads(self, node: Any, total: Any, own: set[str]) -> None:
+        """Record the array elements and invariants that an expression of the term reads."""
         if node is total or (isinstance(node, tree.Name) and node.name in own):
             return
         if isinstance(node, tree.Index):
             self.accesses[id(node)] = self.access(node)
         elif isinstance(node, tree.Binary) and node.op in ("+", "-", "*", "/"):
-            self.gather(node.left, total, own)
-            self.gather(node.right, total, own)
+            self.collect_reads(node.left, total, own)
+            self.collect_reads(node.right, total, own)
         elif isinstance(node, tree.Cast) or (isinstance(node, tree.Unary) and node.op == "-"):
-            self.gather(node.operand, total, own)
+            self.collect_reads(node.operand, total, own)
         else:
-            self._scalar(node)
+            self._collect_invariant(node)
 
-    def _scalar(self, node: Any) -> None:
-        if self.outside(node) in self.counters:
+    def _collect_invariant(self, node: Any) -> None:
+        if self.invariant_name(node) in self.counters:
             raise Unknown
         value = rvalue(self.b, lower(self.b, node))
         if not isinstance(value.type, Scalar) or value.type.kind not in ("int", "float"):
@@ -119,7 +117,7 @@ class Sums(Subscripts):
 
 
 def _written(node: Any) -> str:
-    """A name or a member as it is written; nothing else does for what a nest leaves alone."""
+    """The source text of a name, member or constant; raises Unknown for anything else."""
     if isinstance(node, tree.Name) and node.owner is None and node.arguments is None:
         return node.name
     if isinstance(node, tree.Member) and isinstance(node.base, tree.Name) and not node.owner:
@@ -130,7 +128,7 @@ def _written(node: Any) -> str:
 
 
 def _same(one: Any, two: Any) -> bool:
-    """The same variable or element, as written."""
+    """Whether both are the same variable or element in the source."""
     if type(one) is not type(two):
         return False
     if isinstance(one, tree.Index):
@@ -144,7 +142,7 @@ def _same(one: Any, two: Any) -> bool:
 
 
 def read_term(sums: Sums, node: tree.For) -> tuple[Term, Any]:
-    """What one iteration does, and what holds the sum."""
+    """One iteration, and the accumulator's expression."""
     b = sums.b
     body = node.body.body if isinstance(node.body, tree.Block) else [node.body]
     while len(body) == 1 and isinstance(body[0], tree.Block):
@@ -168,22 +166,22 @@ def read_term(sums: Sums, node: tree.For) -> tuple[Term, Any]:
         type_ = b.program.resolve(item.type, b.env)
         if not isinstance(type_, Scalar) or item.init is None or isinstance(item.init, tree.Braces):
             raise Unknown
-        sums.gather(item.init, total, {name for name, _, _ in own})
+        sums.collect_reads(item.init, total, {name for name, _, _ in own})
         own.append((item.name, type_, item.init))
-    sums.gather(result, total, {name for name, _, _ in own})
+    sums.collect_reads(result, total, {name for name, _, _ in own})
     return Term(own, result, total), last.target
 
 
 @dataclass
-class Holder:
-    """What holds the sum: where it is, its value before the loop, and an element's address."""
+class Accumulator:
+    """Its place, its value before the loop, and, for an array element, its address."""
 
     place: Place
     first: Value
     address: str
 
 
-def read_holder(sums: Sums, target: Any, column: str) -> Holder:
+def read_accumulator(sums: Sums, target: Any, column: str) -> Accumulator:
     b = sums.b
     if isinstance(target, tree.Name):
         local = b.find(target.name)
@@ -194,11 +192,11 @@ def read_holder(sums: Sums, target: Any, column: str) -> Holder:
             sums.require(b.make(f"load i1, ptr {local.flag}"))
     elif isinstance(target, tree.Index):
         made = sums.access(target)
-        sums.keys.pop()  # where it stands is asked each time
+        sums.keys.pop()  # not a key: its address is computed for each column
         if sums.nest.term.name in made.counters:
             raise Unknown
         address = sums.element_address(made, {sums.nest.column.name: column})
-        place = Place(made.type, b.make(f"inttoptr i64 {address} to ptr"), TRUSTED)
+        place = Place(made.type, b.make(f"inttoptr i64 {address} to ptr"), PRECHECKED)
     else:
         raise Unknown
     type_ = place.type
@@ -206,5 +204,5 @@ def read_holder(sums: Sums, target: Any, column: str) -> Holder:
         raise Unknown
     there = place.address
     if address:
-        there = b.make(f"inttoptr i64 {holds_value(b, address, type_.size, sums)} to ptr")
-    return Holder(place, Value(type_, b.make(f"load {type_.llvm}, ptr {there}, align 1{OK}")), address)
+        there = b.make(f"inttoptr i64 {require_initialised(b, address, type_.size, sums)} to ptr")
+    return Accumulator(place, Value(type_, b.make(f"load {type_.llvm}, ptr {there}, align 1{OK}")), address)

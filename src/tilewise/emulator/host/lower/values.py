@@ -1,8 +1,8 @@
-"""What an expression is while it is lowered: a value in a register, or a place in memory; of one thread or of lanes.
+"""Results of lowering an expression: a Value in a register or a Place in memory, of one thread or of lanes.
 
-Where threads run side by side an expression that they agree on is a Value or a Place as for one thread. What lanes may
-differ in is a Wide, a WidePlace, an OwnPlace or a WideVariable: these have no `text` and no `address` of one thread,
-and whoever asks for it knows no lanes: the kernel's threads are run one by one instead."""
+In a vectorised kernel a uniform expression is a Value or a Place as for one thread; a varying one is a Wide, a
+WidePlace, an InterleavedPlace or a WideVariable. Reading the `text` or `address` of those raises NotInLockstep: code
+that does not support lanes does so, and the kernel's threads are then run one by one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from tilewise.emulator.parse.types import Type
 from tilewise.emulator.sema.given import Overloads as Overloads  # a value until its arguments are known
 from tilewise.errors import EngineError
 
-KNOWN = 0  # inside its object and given a value: no check
-INIT = 1  # inside its object: only whether it was given a value is checked
-FULL = 2  # reached through a pointer: everything is checked
-SHARED = 3  # a block's array in a kernel that is watched for races
-TRUSTED = 4  # reached through a pointer, and looked at before: no check
+# checks of a place's accesses
+UNCHECKED = 0  # inside its object, and initialised
+INIT = 1  # inside its object: check that it is initialised
+FULL = 2  # reached through a pointer: check bounds and initialisation
+SHARED = 3  # __shared__ in a kernel that is instrumented for races: call `check_race`
+PRECHECKED = 4  # reached through a pointer, and checked before the loop
 
 
 class NotInLockstep(EngineError):
-    """What of a kernel keeps its threads from being run side by side; they are run one by one instead."""
+    """The kernel cannot be vectorised, for this reason; its threads are run one by one instead."""
 
 
 def _of_one_thread(value: Any) -> str:
@@ -30,7 +31,7 @@ def _of_one_thread(value: Any) -> str:
 
 @dataclass(slots=True)
 class Value:
-    """`text` is LLVM's name of it; of a class, the address of a temporary."""
+    """`text` is its LLVM name; for a class, the address of a temporary."""
 
     type: Type
     text: str
@@ -44,17 +45,17 @@ class Value:
 
 @dataclass(slots=True)
 class Place:
-    """An lvalue: `address` is a ptr. `flag` is the slot that says whether a register variable has a value."""
+    """An lvalue: `address` is a ptr; `flag` is the slot of an i1: whether a register variable is initialised."""
 
     type: Type
     address: str
     check: int = FULL
     flag: str = ""
-    name: str = ""  # as the program calls it
+    name: str = ""  # in the program
     register: bool = False
-    moved: bool = False  # std::move(x): may be taken apart
+    moved: bool = False  # an xvalue: std::move(x)
     const: bool = False
-    span: tuple[str, str] | None = None  # the addresses from which to which everything has a value
+    span: tuple[str, str] | None = None  # begin and end of an initialised range that it probably lies in
 
     zero = False
 
@@ -65,26 +66,26 @@ class Place:
 
 @dataclass(slots=True)
 class Local:
-    """A variable of a function that is being lowered."""
+    """A local variable."""
 
     type: Type
     address: str
     check: int
     flag: str = ""
     register: bool = False
-    reference: bool = False  # the slot holds the address of what is meant
-    constant: Any = None  # its value, where it is known
-    size: str = ""  # in bytes, of an array whose length was not known before running
-    row: str = ""  # the slot that holds a row's length in elements, where such an array has rows
+    reference: bool = False  # the slot holds the address of the referred object
+    constant: Any = None  # its compile-time value, if known
+    size: str = ""  # of a variable-length array, in bytes
+    row: str = ""  # slot of the row length, in elements, of a variable-length array with two dimensions
     const: bool = False
-    static: bool = False  # it lives as long as the program
+    static: bool = False
 
 
 class Wide(Value):
-    """A value in every lane: `vector` is LLVM's name of it; pointers are addresses as i64.
+    """A value in every lane: `vector` is its LLVM name; pointers are addresses as i64.
 
-    It is linear where lane l has `base + l * stride`: true without exception in the width it was computed in. It stays
-    so in 64 bits where nothing wrapped between the first lane and the last, which is `valid`, known as it runs."""
+    It is linear if it has a `base`: lane l has `base + l * stride`, modulo its width. `valid` is an i1, computed at run
+    time: no lane wrapped, so that this also holds in 64 bits."""
 
     __slots__ = ("base", "stride", "valid", "vector")
     text = property(_of_one_thread)
@@ -94,7 +95,6 @@ class Wide(Value):
         self.type, self.vector, self.base, self.stride, self.valid = type_, vector, base, stride, valid
 
     def as_type(self, type_: Type) -> Wide:
-        """The same bits."""
         return Wide(type_, self.vector, self.base, self.stride, self.valid)
 
 
@@ -111,7 +111,7 @@ class _LanesPlace(Place):
 
 
 class WidePlace(_LanesPlace):
-    """An lvalue that is elsewhere in every lane."""
+    """An lvalue with an address per lane."""
 
     __slots__ = ("at",)
 
@@ -122,33 +122,33 @@ class WidePlace(_LanesPlace):
         self.at = at
 
 
-class OwnPlace(_LanesPlace):
-    """A thread's own array, or a part of it: element e of lane l lies at (e * width + l) of its memory."""
+class InterleavedPlace(_LanesPlace):
+    """A per-thread array, or a part of it: element e of lane l lies at index e * width + l."""
 
     __slots__ = ("element", "start")
 
     def __init__(self, type_: Type, start: str, element: Value) -> None:
         super().__init__(type_, INIT)
-        self.start, self.element = start, element  # its address as i64; a number of type long
+        self.start, self.element = start, element  # address as i64; index, of type long
 
 
 class WideVariable(_LanesPlace):
-    """A variable that lanes differ in, in `slot`; `region`: how many were open where it was declared."""
+    """A varying variable in `slot`; `region`: number of mask regions that were open at its declaration."""
 
     __slots__ = ("region", "slot")
 
     def __init__(self, type_: Type, slot: str, flag: str, name: str, region: int) -> None:
-        super().__init__(type_, KNOWN)
+        super().__init__(type_, UNCHECKED)
         self.slot, self.flag, self.name, self.region, self.register = slot, flag, name, region, True
 
 
 class WideLocal(Local):
-    """Its name: the variable, or what it is bound to where it is never assigned to again."""
+    """A variable of lanes; `bound` is the value itself if it is never reassigned."""
 
     __slots__ = ("bound",)
     address = property(_of_one_thread)
 
-    def __init__(self, bound: Wide | OwnPlace | WideVariable) -> None:
+    def __init__(self, bound: Wide | InterleavedPlace | WideVariable) -> None:
         self.type, self.check, self.flag, self.register = bound.type, INIT, getattr(bound, "flag", ""), False
         self.constant, self.size, self.row, self.reference, self.const, self.static = None, "", "", False, False, False
         self.bound = bound

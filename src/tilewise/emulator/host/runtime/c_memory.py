@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tilewise.emulator.host.runtime.host_faults import judge
-from tilewise.emulator.host.runtime.memory import HAS
+from tilewise.emulator.host.runtime.host_faults import report_access
+from tilewise.emulator.host.runtime.memory import INIT
 from tilewise.emulator.host.runtime.releases import assigned_name, release
 from tilewise.emulator.host.runtime.session import Session, runtime
 
@@ -13,7 +13,7 @@ ALLOCATED = ("malloc", "calloc", "realloc", "strdup")
 
 def readable(s: Session, address: int, size: int) -> bool:
     """All bytes are the host's and have values; a complaint where not."""
-    return _range(s, address, size, "read", HAS)
+    return _range(s, address, size, "read", INIT)
 
 
 def writable(s: Session, address: int, size: int) -> bool:
@@ -35,15 +35,15 @@ def _range(s: Session, address: int, size: int, access: str, wanted: int) -> boo
         state = memory.state(address, size)
         bad = (state & wanted) != wanted
         first = int(bad.argmax())
-        if wanted == HAS and (state & 1).all():
-            judge(s, address + first, 1, s.line, access)
+        if wanted == INIT and (state & 1).all():
+            report_access(s, address + first, 1, s.line, access)
             return True
         hard = (state & 1) != 1
         if hard.any():
             first = int(hard.argmax())
-        judge(s, address + first, min(size - first, 4), s.line, access)
+        report_access(s, address + first, min(size - first, 4), s.line, access)
         return False
-    judge(s, address, size, s.line, access)
+    report_access(s, address, size, s.line, access)
     return False
 
 
@@ -55,7 +55,7 @@ def string(s: Session, address: int) -> bytes:
     if address in literals:
         return literals[address]
     if address == 0 or not s.memory.inside(address):
-        judge(s, address, 1, s.line, "read")
+        report_access(s, address, 1, s.line, "read")
         return b""
     data = s.memory.text(address)
     readable(s, address, len(data) + 1)
@@ -73,7 +73,7 @@ def malloc(s: Session, size: int) -> int:
 def calloc(s: Session, count: int, size: int) -> int:
     if count < 0 or size < 0:
         return 0
-    return s.memory.allocate(max(1, count * size), "calloc", s.line, assigned_name(s, s.line), state=HAS).address
+    return s.memory.allocate(max(1, count * size), "calloc", s.line, assigned_name(s, s.line), state=INIT).address
 
 
 @runtime("aligned_alloc")
@@ -111,7 +111,7 @@ def free(s: Session, address: int) -> None:
 @runtime("memset")
 def memset(s: Session, to: int, value: int, size: int) -> int:
     if writable(s, to, size):
-        s.memory.set(to, value, size, keep=0, give=HAS)
+        s.memory.set(to, value, size, keep=0, give=INIT)
     return to
 
 
@@ -122,7 +122,7 @@ def memcpy(s: Session, to: int, source: int, size: int) -> int:
         return to
     inside = size > 0 and memory.inside(source, size) and memory.has(source, size, 1)
     if not inside:
-        judge(s, source, size if size > 0 else size + (1 << 64), s.line, "read")
+        report_access(s, source, size if size > 0 else size + (1 << 64), s.line, "read")
         return to
     if writable(s, to, size):
         memory.move(to, source, size)

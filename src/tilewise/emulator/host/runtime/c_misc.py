@@ -73,7 +73,7 @@ def atexit(s: Session, function: int) -> int:
     return 0
 
 
-@runtime("rt_static")
+@runtime("rt_static_destructor")
 def static_object(s: Session, destroyer: int, address: int) -> None:
     s.at_exit.append((destroyer, address))
 
@@ -125,7 +125,7 @@ def _integer(data: bytes, base: int) -> tuple[int, int]:
     return (-value if sign == b"-" else value), match.start(3) + taken
 
 
-def _ended(s: Session, pointer: int, address: int) -> None:
+def _store_end(s: Session, pointer: int, address: int) -> None:
     if pointer and writable(s, pointer, 8):
         s.memory.put(pointer, address.to_bytes(8, "little"))
 
@@ -144,14 +144,14 @@ def atol(s: Session, text: int) -> int:
 @runtime("strtol", "strtoll")
 def strtol(s: Session, text: int, end: int, base: int) -> int:
     value, at = _integer(string(s, text), base)
-    _ended(s, end, text + at)
+    _store_end(s, end, text + at)
     return max(-(1 << 63), min((1 << 63) - 1, value))
 
 
 @runtime("strtoul", "strtoull")
 def strtoul(s: Session, text: int, end: int, base: int) -> int:
     value, at = _integer(string(s, text), base)
-    _ended(s, end, text + at)
+    _store_end(s, end, text + at)
     value = min((1 << 64) - 1, value) & (1 << 64) - 1
     return value - (1 << 64) if value >> 63 else value
 
@@ -169,7 +169,7 @@ def atof(s: Session, text: int) -> float:
 @runtime("strtod")
 def strtod(s: Session, text: int, end: int) -> float:
     value, at = _real(string(s, text))
-    _ended(s, end, text + at)
+    _store_end(s, end, text + at)
     return value
 
 

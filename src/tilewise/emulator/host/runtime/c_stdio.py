@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from tilewise.emulator.host.runtime.c_memory import put_text, readable, string, writable
-from tilewise.emulator.host.runtime.host_faults import judge
+from tilewise.emulator.host.runtime.host_faults import report_access
 from tilewise.emulator.host.runtime.program_files import opened, put, removed
 from tilewise.emulator.host.runtime.scanning import scan
 from tilewise.emulator.host.runtime.session import Function, Session, runtime
@@ -23,10 +23,10 @@ class Stream:
     def __init__(self, handle: Any, name: str) -> None:
         self.handle = handle
         self.name = name
-        self.ended = False
+        self.at_end = False
         self.line = 0
         self.pushed = b""
-        self.used = False  # something was read from it
+        self.was_read = False  # something was read from it
 
 
 def _arguments(packed: int, count: int) -> list[tuple[int, int]]:
@@ -34,13 +34,13 @@ def _arguments(packed: int, count: int) -> list[tuple[int, int]]:
     return [(raw[2 * i], raw[2 * i + 1]) for i in range(count)]
 
 
-def own_arguments(function: Function) -> Function:
+def checked_va_list(function: Function) -> Function:
     """vprintf and its kin: where the arguments stand and how many they are comes from a va_list of the program."""
 
     def checked(s: Session, *given: int) -> int:
         *before, packed, count = given
         if not 0 <= count <= MOST_ARGUMENTS:
-            judge(s, packed, 16 * MOST_ARGUMENTS, s.line, "read")
+            report_access(s, packed, 16 * MOST_ARGUMENTS, s.line, "read")
             count = 0
         if not readable(s, packed, 16 * count):
             count = 0
@@ -49,7 +49,7 @@ def own_arguments(function: Function) -> Function:
     return checked
 
 
-def _text(s: Session, format_: int, packed: int, count: int) -> bytes:
+def _format(s: Session, format_: int, packed: int, count: int) -> bytes:
     text = string(s, format_)
     how = python_format(text)
     if how is not None and len(how.fits) == count:
@@ -98,35 +98,35 @@ def write(s: Session, pointer: int, data: bytes) -> None:
 
 @runtime("printf")
 def printf(s: Session, format_: int, packed: int, count: int) -> int:
-    data = _text(s, format_, packed, count)
+    data = _format(s, format_, packed, count)
     s.console.write(data)
     return len(data)
 
 
 @runtime("fprintf")
 def fprintf(s: Session, stream: int, format_: int, packed: int, count: int) -> int:
-    data = _text(s, format_, packed, count)
+    data = _format(s, format_, packed, count)
     write(s, stream, data)
     return len(data)
 
 
 @runtime("sprintf")
 def sprintf(s: Session, to: int, format_: int, packed: int, count: int) -> int:
-    data = _text(s, format_, packed, count)
+    data = _format(s, format_, packed, count)
     put_text(s, to, data)
     return len(data)
 
 
 @runtime("snprintf")
 def snprintf(s: Session, to: int, size: int, format_: int, packed: int, count: int) -> int:
-    data = _text(s, format_, packed, count)
+    data = _format(s, format_, packed, count)
     if size > 0:
         put_text(s, to, data[: size - 1])
     return len(data)
 
 
 for _function in (printf, fprintf, sprintf, snprintf):
-    runtime(f"__v{_function.__name__}")(own_arguments(_function))
+    runtime(f"__v{_function.__name__}")(checked_va_list(_function))
 
 
 @runtime("puts")
@@ -155,7 +155,7 @@ def fputc(s: Session, c: int, stream: int) -> int:
 
 @runtime("fflush")
 def fflush(s: Session, stream: int) -> int:
-    s.console.asked()
+    s.console.flush_requested()
     return 0
 
 
@@ -211,10 +211,10 @@ def _read(s: Session, stream: int, size: int) -> bytes:
     if len(data) < size:
         data += found.handle.read(size - len(data))
     if len(data) < size:
-        found.ended = True
-        if found.name == "stdin" and not data and not found.used:
+        found.at_end = True
+        if found.name == "stdin" and not data and not found.was_read:
             s.wanted = s.wanted or "input"
-    found.used = found.used or bool(data)
+    found.was_read = found.was_read or bool(data)
     return data
 
 
@@ -268,7 +268,7 @@ def fseek(s: Session, stream: int, offset: int, start: int) -> int:
             found.handle.seek(offset, start)
         except (OSError, ValueError, OverflowError):  # before the beginning
             return -1
-        found.ended, found.pushed = False, b""
+        found.at_end, found.pushed = False, b""
     return 0
 
 
@@ -286,7 +286,7 @@ def ftell(s: Session, stream: int) -> int:
 @runtime("feof")
 def feof(s: Session, stream: int) -> int:
     found = stream_of(s, stream)
-    return int(found is not None and found.ended)
+    return int(found is not None and found.at_end)
 
 
 @runtime("ferror")
@@ -314,8 +314,8 @@ def fscanf(s: Session, stream: int, format_: int, packed: int, count: int) -> in
     found = stream_of(s, stream)
     if found is not None and pushed:
         found.pushed = pushed + found.pushed
-        found.ended = False
-    if done < 0 and s.wanted == "input" and found is not None and not found.used:
+        found.at_end = False
+    if done < 0 and s.wanted == "input" and found is not None and not found.was_read:
         s.lacks_input()
     return done
 

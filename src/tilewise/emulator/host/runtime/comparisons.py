@@ -14,11 +14,11 @@ LEAST = 16  # values that are a comparison of arrays
 SMALL = 64  # bytes of an input that say nothing about the rest
 
 
-def judge_comparisons(s: Session) -> None:
+def check_comparisons(s: Session) -> None:
     passed = False
     for made in s.program.comparisons:
         largest, limit, count, failed, nan = struct.unpack("<ddQQQ", s.memory.view(made.address, 40).tobytes())
-        if not made.limited or count < LEAST or failed:
+        if not made.has_limit or count < LEAST or failed:
             continue
         passed = True
         if nan:
@@ -28,7 +28,7 @@ def judge_comparisons(s: Session) -> None:
                 "every comparison with NaN is false: write if (!(difference <= limit)), or look for them with isnan",
                 access="comparison",
             )  # fmt: skip
-        elif made.cut and made.floating:
+        elif made.truncated and made.floating:
             s.faults.add(
                 Kind.COMPARISON, made.line,
                 "this comparison takes the difference of floats as an integer: whatever is less than 1 counts as equal",
@@ -59,7 +59,7 @@ def _constant_inputs(s: Session) -> None:
     )
 
 
-def note_input(s: Session, block: Any, source: int, size: int) -> None:
+def record_input(s: Session, block: Any, source: int, size: int) -> None:
     """An array that is copied to the card: is it the same value all through?"""
     if size < SMALL or size % 4:
         return

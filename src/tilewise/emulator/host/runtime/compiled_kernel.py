@@ -12,15 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.device import DYNAMIC_NAME, DYNAMIC_SHARED, kernel_module
+from tilewise.emulator.host.lower.device import DYNAMIC_NAME, MAX_DYNAMIC_SHARED, kernel_module
 from tilewise.emulator.host.lower.globals import memory_of
 from tilewise.emulator.host.lower.jit import compile_module
 from tilewise.emulator.host.lower.lanes.kernel import width_of
-from tilewise.emulator.host.runtime.counted_work import begin_count, counted_work
+from tilewise.emulator.host.runtime.counted_work import counted_work, reset_counters
 from tilewise.emulator.host.runtime.linking import symbols_of
 from tilewise.emulator.host.runtime.memory import Allocation, Memory, describe
-from tilewise.emulator.host.runtime.missing_values import local_name, no_value, uncopied
 from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.emulator.host.runtime.uninitialised_reads import local_name, missing_copy_hint, uninitialised_variable
 from tilewise.emulator.machine.execute import Outcome
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.lanes import Geometry
@@ -30,9 +30,9 @@ from tilewise.system.quantities import coordinates, counted
 
 SCRATCH = 1 << 16
 LARGE = 1 << 30  # bytes above which a block is not looked at
-WATCHED_THREADS = 4096  # of a launch in which races are looked for, where the machine cannot
+INSTRUMENTED_THREADS = 4096  # of a launch in which races are looked for, where the machine cannot
 PARTS = 100  # of a launch
-COMPLAINTS = 100_000  # after so many a kernel's threads are led astray in silence
+MAX_REPORTED = 100_000  # after so many a kernel's threads are led astray in silence
 
 
 class CompiledKernel:
@@ -62,7 +62,7 @@ class CompiledKernel:
         memory, offsets = self.s.memory, self.site.offsets
         if group is None:
             for any_of_them in memory.device_blocks:
-                any_of_them.whole = False
+                any_of_them.initialised = False
             return
         for number, cell in self._spans[group]:
             (target,) = struct.unpack("<Q", memory.view(arguments + offsets[number], 8).tobytes())
@@ -70,14 +70,14 @@ class CompiledKernel:
             ends = (block.address, block.end) if block is not None and _whole(memory, block) else (0, 0)
             ctypes.memmove(cell, struct.pack("<2Q", *ends), 16)
 
-    def watched(self, level: int) -> Any:
+    def instrumented(self, level: int) -> Any:
         """The kernel with a note at every touch of memory; None where it orders warps itself."""
-        program, key = self.s.program, ("watched", level)
+        program, key = self.s.program, ("instrumented", level)
         if key not in self._made:
             self._made[key] = None
             if "volatile" not in self.s.source.text:
-                text = kernel_module(program, self.site, None, watched=True)
-                if "@rt_wait(i32 2)" not in text and "@rt_wait(i32 4)" not in text:
+                text = kernel_module(program, self.site, None, instrumented=True)
+                if "@rt_barrier(i32 2)" not in text and "@rt_barrier(i32 4)" not in text:
                     start = compile_module(text, symbols_of(self.s), level, "run_blocks")
                     self._made[key] = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
         return self._made[key]
@@ -96,16 +96,16 @@ class CompiledKernel:
 
         `watch`: in so many of the first blocks races are looked for and the work is counted."""
         s = self.s
-        state = s.cuda.astray
-        state.geometry, state.dynamic = geometry, min(shared, DYNAMIC_SHARED)
+        state = s.cuda.running
+        state.geometry, state.dynamic_bytes = geometry, min(shared, MAX_DYNAMIC_SHARED)
         for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
             s.memory.put(_address(s, name), struct.pack("<3I", *sizes))
         work = None
         level = 0 if watch == 1 < geometry.blocks else 2  # LLVM takes longer for it than one block of many
-        counting = self.watched(level) if watch else None
+        counting = self.instrumented(level) if watch else None
         if counting:
-            begin_count(s.program)
-            counting(arguments, 0, watch, geometry.threads, min(shared, DYNAMIC_SHARED))
+            reset_counters(s.program)
+            counting(arguments, 0, watch, geometry.threads, min(shared, MAX_DYNAMIC_SHARED))
             blocks = [(max(first, watch), last) for first, last in blocks]
             work = counted_work(s.program, geometry.threads)
         run, width = self._function(geometry)
@@ -114,7 +114,7 @@ class CompiledKernel:
             s.cuda.progress = f"{self.site.kernel.name} {100 * first // geometry.blocks} %"
             if not s.cuda.sticky:
                 with s.memory.running():
-                    run(arguments, first, last, -(-geometry.threads // width), min(shared, DYNAMIC_SHARED))
+                    run(arguments, first, last, -(-geometry.threads // width), min(shared, MAX_DYNAMIC_SHARED))
         state.geometry = None
         return width, work
 
@@ -130,9 +130,9 @@ def _whole(memory: Memory, block: Allocation) -> bool:
     """Whether all of a block has values. What the host cannot reach keeps them but for copies, which say so."""
     if block.freed or block.size > LARGE:
         return False
-    if not block.whole:
+    if not block.initialised:
         full = memory.has(block.address, block.size, 2)
-        block.whole = full and not block.host
+        block.initialised = full and not block.host
         return full
     return True
 
@@ -156,12 +156,12 @@ def compiled(s: Session, site: Any, geometry: Geometry) -> CompiledKernel | str:
     return found
 
 
-@runtime("rt_astray")
+@runtime("rt_invalid_access")
 def astray(s: Session, address: int, size: int, access: int, line: int) -> int:
     """An access of a thread that is not right; the address at which it goes on."""
     memory = s.memory
-    state = s.cuda.astray
-    state.told += 1
+    state = s.cuda.running
+    state.reported += 1
     verb = "store" if access & 1 else "load"
     if memory.inside(address, size):
         states = memory.state(address, size)
@@ -170,7 +170,7 @@ def astray(s: Session, address: int, size: int, access: int, line: int) -> int:
             return address
     if not state.scratch:
         state.scratch = memory.static(SCRATCH, "", False)
-    if state.told < COMPLAINTS:
+    if state.reported < MAX_REPORTED:
         _outside(s, address, size, line, verb)
     return int(state.scratch)
 
@@ -178,7 +178,7 @@ def astray(s: Session, address: int, size: int, access: int, line: int) -> int:
 def _thread(s: Session) -> str:
     """The thread that runs now, by its threadIdx and blockIdx."""
     out = []
-    geometry = s.cuda.astray.geometry
+    geometry = s.cuda.running.geometry
     deep = (geometry.block[2] > 1, geometry.grid[2] > 1) if geometry is not None else (False, False)
     for name, three in (("threadIdx", deep[0]), ("blockIdx", deep[1])):
         at = struct.unpack("<3I", s.memory.view(_address(s, name), 12).tobytes())
@@ -191,12 +191,12 @@ def _without_value(s: Session, address: int, size: int, line: int) -> None:
     block = memory.find(address)
     if block is None or memory.on_stack(address):
         memory.state(address, size)[:] |= 2
-        no_value(s, line, local_name(s, line), "kernel", _thread(s))
+        uninitialised_variable(s, line, local_name(s, line), "kernel", _thread(s))
         return
     what = describe(block) if block.kind != "static" else block.name
     hint = "store to it, and synchronise, before it is read"
     if block.device and (not block.written or block.kind == "__device__"):
-        hint = uncopied(block)
+        hint = missing_copy_hint(block)
     s.faults.add(
         Kind.UNINITIALISED_READ, line,
         f"{_thread(s)} loads from {what} at byte {address - block.address} before anything was written there", hint,
@@ -229,7 +229,7 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
         return
     hint = "check the index against the length before the access"
     if block.kind == "static" and block.name == DYNAMIC_NAME:  # laid out for the most that any launch can have
-        block = replace(block, size=s.cuda.astray.dynamic)
+        block = replace(block, size=s.cuda.running.dynamic_bytes)
         hint = "give extern __shared__ memory the bytes it needs as the third launch argument, <<<grid, block, bytes>>>"
     past, before = counted(address + size - block.end, "byte"), counted(block.address - address, "byte")
     message = f"{_thread(s)}: a {verb} {past} past the end of {describe(block)}"
@@ -252,7 +252,7 @@ def race(s: Session, address: int, line: int, other: int, _: int, kind: int) -> 
     told = pairs.setdefault((name, frozenset((line, other))), line)
     who, far = _thread(s), kind >= 4
     hint = f"put __syncthreads() between line {min(line, other)} and line {max(line, other)}"
-    geometry = s.cuda.astray.geometry
+    geometry = s.cuda.running.geometry
     if far:
         hint = "let only one block touch each cell, or use atomic operations: blocks run in no order"
     elif block is not None and block.device and geometry is not None and geometry.blocks > 1:

@@ -13,7 +13,9 @@ from tilewise.errors import LimitError
 from tilewise.system.terminal import Shown, is_terminal
 
 BUFFER = 1 << 16
-PATIENCE = 0.02  # seconds for which what is printed may wait though the program asked for it, where nobody looks on
+FLUSH_INTERVAL = (
+    0.02  # seconds for which what is printed may wait though the program asked for it, where nobody looks on
+)
 
 
 class Console:
@@ -49,9 +51,9 @@ class Console:
         if self.count > self.limit:
             raise LimitError(f"the program has printed or written more than {self.limit} bytes (--limit-output)")
 
-    def asked(self) -> None:
+    def flush_requested(self) -> None:
         """std::flush, std::endl, fflush: into a file or a pipe it is sent by and by, not a word at a time."""
-        if self._watched or time.monotonic() - self._sent > PATIENCE:
+        if self._watched or time.monotonic() - self._sent > FLUSH_INTERVAL:
             self.flush()
             self._sent = time.monotonic()
 

@@ -15,7 +15,7 @@ from tilewise.emulator.machine.execute import Outcome
 ACCESS = np.dtype([("address", "<i8"), ("line", "<i4"), ("thread", "<i4")])
 
 
-def begin_count(program: Program) -> None:
+def reset_counters(program: Program) -> None:
     ctypes.memset(program.work_log, 0, 16)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tilewise.emulator.host.runtime.host_faults import judge
-from tilewise.emulator.host.runtime.memory import LACKS
+from tilewise.emulator.host.runtime.host_faults import report_access
+from tilewise.emulator.host.runtime.memory import UNINIT
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
 
@@ -31,12 +31,12 @@ def vector_size(s: Session, address: int, before: int, size: int) -> None:
     if before == size:
         return
     if block is None or block.kind != "std::vector" or min(before, size) < 0 or address + max(before, size) > block.end:
-        judge(s, address, max(1, before, size), s.line, "write")  # the vector's own bytes were written over
+        report_access(s, address, max(1, before, size), s.line, "write")  # the vector's own bytes were written over
         return
     if size < before:
         s.memory.change(address + size, before - size, keep=0)
     else:
-        s.memory.change(address + before, size - before, give=LACKS)
+        s.memory.change(address + before, size - before, give=UNINIT)
 
 
 @runtime("__empty_pop")

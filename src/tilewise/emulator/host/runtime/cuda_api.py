@@ -11,8 +11,8 @@ from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime import cuda_memory
 from tilewise.emulator.host.runtime.c_memory import writable
 from tilewise.emulator.host.runtime.cuda_card import Card
-from tilewise.emulator.host.runtime.memory import HAS, SEEN_BY_BOTH, describe
-from tilewise.emulator.host.runtime.releases import MENDS
+from tilewise.emulator.host.runtime.memory import HOST_AND_CARD, INIT, describe
+from tilewise.emulator.host.runtime.releases import DEALLOCATORS
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
 
@@ -23,7 +23,7 @@ DEFAULT_STREAMS = (0, 1, 2)  # the default one, cudaStreamLegacy and cudaStreamP
 def last_error(s: Session, clear: int) -> int:
     card = s.cuda
     code = card.sticky or card.last
-    card.unasked.clear()
+    card.unchecked_launches.clear()
     if clear:
         card.last = 0
     return int(code)
@@ -37,7 +37,7 @@ def error_text(s: Session, code: int, name: int) -> int:
 
 @runtime("__cuda_sync")
 def synchronise(s: Session, what: int) -> int:
-    if s.cuda.astray.geometry is not None:  # a kernel of the card asks
+    if s.cuda.running.geometry is not None:  # a kernel of the card asks
         if s.state.get("children"):
             s.finish(
                 2, "refused", f"line {s.line}: a kernel waits for kernels that it launched: CUDA 12 has no such call"
@@ -46,7 +46,7 @@ def synchronise(s: Session, what: int) -> int:
     cuda_memory.synchronised(s)
     card = s.cuda
     if card.sticky:
-        card.unasked.clear()
+        card.unchecked_launches.clear()
     return int(card.sticky)
 
 
@@ -192,7 +192,7 @@ def event_elapsed(s: Session, pointer: int, first: int, second: int) -> int:
         message = f"{name or 'an event'} was never recorded, so there is no time between the two"
         hint = f"cudaEventRecord({name}) first" if name else "cudaEventRecord both events first"
         s.faults.add(Kind.ARGUMENT, s.line, message, hint, array=name, access="event")
-        s.memory.change(pointer, 4, give=HAS)  # what it holds follows from that
+        s.memory.change(pointer, 4, give=INIT)  # what it holds follows from that
         return int(s.cuda.fail(codes.BAD_HANDLE))
     if writable(s, pointer, 4):
         s.memory.put(pointer, struct.pack("<f", (two - one) / 1e6))
@@ -237,18 +237,18 @@ def at_end(s: Session) -> None:
     """Results never copied back, memory never freed."""
     blocks = [*s.memory.blocks, *s.memory.device_blocks]
     for block in blocks:
-        if block.freed or block.kind not in MENDS:
+        if block.freed or block.kind not in DEALLOCATORS:
             continue
         s.faults.add(
             Kind.LEAK,
             block.line,
             f"{describe(block)} is never freed",
-            f"{MENDS[block.kind]} it when it is done with",
+            f"{DEALLOCATORS[block.kind]} it when it is done with",
             array=block.name or str(block.line),
             access="leak",
         )
     stored = [b for b in s.memory.device_blocks if b.kind != "__device__" and b.stored]
-    if stored and not any(b.copied for b in blocks if b.stored or b.kind in SEEN_BY_BOTH):
+    if stored and not any(b.copied for b in blocks if b.stored or b.kind in HOST_AND_CARD):
         for block in stored:
             s.faults.add(
                 Kind.NOT_COPIED_BACK,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.host.runtime.memory import HAS_VALUE, SEEN_BY_BOTH, Allocation, Memory, describe
+from tilewise.emulator.host.runtime.memory import HOST_AND_CARD, INIT_BIT, Allocation, Memory, describe
 from tilewise.emulator.host.runtime.session import Session
 from tilewise.emulator.machine.execute import first_values
 from tilewise.emulator.machine.findings import Kind
@@ -114,8 +114,8 @@ class Arguments:
             usable = max(1, size) * dtype.itemsize
             data = memory.view(block.address, usable).view(dtype)
             buffer = Buffer(name, "global", data, size)
-            if size and not memory.has(block.address, size * dtype.itemsize, HAS_VALUE):
-                buffer.initialised = _known(memory, block.address, size, dtype.itemsize)
+            if size and not memory.has(block.address, size * dtype.itemsize, INIT_BIT):
+                buffer.initialised = _initialised_cells(memory, block.address, size, dtype.itemsize)
             self.blocks[key] = (block, buffer)
         if stores and buffer.shadow is None:
             buffer.shadow = Shadow(buffer, False)
@@ -150,7 +150,7 @@ class Arguments:
                 self._give_values(block, buffer.initialised, buffer.data.dtype.itemsize)
             if buffer.shadow is not None:
                 block.written = True
-                if block.kind in SEEN_BY_BOTH:
+                if block.kind in HOST_AND_CARD:
                     self.s.cuda.in_use(block, block.address, block.size, line)
                     block.stored, block.copied = 0, True
 
@@ -160,8 +160,8 @@ class Arguments:
         for at in range(0, len(known), step):
             cells = np.flatnonzero(known[at : at + step])
             start, size = block.address + at * width, len(known[at : at + step]) * width
-            if len(cells) and not self.s.memory.has(start, size, HAS_VALUE):
-                self.s.memory.state(start, size).reshape(-1, width)[cells] |= HAS_VALUE
+            if len(cells) and not self.s.memory.has(start, size, INIT_BIT):
+                self.s.memory.state(start, size).reshape(-1, width)[cells] |= INIT_BIT
 
     def forget(self) -> None:
         """What the machine did is undone: it has nothing to tell when the launch has ended."""
@@ -182,7 +182,7 @@ class Arguments:
         return next((block for block, b in self.blocks.values() if b is buffer), None) if buffer is not None else None
 
 
-def _known(memory: Memory, address: int, count: int, width: int) -> np.ndarray:
+def _initialised_cells(memory: Memory, address: int, count: int, width: int) -> np.ndarray:
     """Which cells have a value in all of their bytes; piece by piece, for an array may be large."""
     known = np.zeros(count, np.bool_)
     step = PIECE // width
@@ -191,13 +191,13 @@ def _known(memory: Memory, address: int, count: int, width: int) -> np.ndarray:
         alike = memory.alike(start, size)
         if alike is None:
             cells = memory.state(start, size).reshape(-1, width)
-            known[at : at + step] = ((cells & HAS_VALUE) != 0).all(axis=1)
-        elif alike & HAS_VALUE:
+            known[at : at + step] = ((cells & INIT_BIT) != 0).all(axis=1)
+        elif alike & INIT_BIT:
             known[at : at + step] = True
     return known
 
 
-def reached(s: Session, site: Any, address: int, changed: bool = False, program: Any = None) -> list[Allocation]:
+def pointed_blocks(s: Session, site: Any, address: int, changed: bool = False, program: Any = None) -> list[Allocation]:
     """The memory of the card that a launch reaches by the pointers it is given; `changed`: that it may store to, as the
     types say, and the `program` for the machine where there is one."""
     out: list[Allocation] = []
@@ -213,7 +213,7 @@ def reached(s: Session, site: Any, address: int, changed: bool = False, program:
     return out
 
 
-def described(s: Session, site: Any, address: int) -> list[Any]:
+def describe_arguments(s: Session, site: Any, address: int) -> list[Any]:
     """A launch's arguments for the report: a number, the bytes behind a pointer and whether they were written, a list
     of an object's members, or None."""
     return [_described(s, t, address + offset) for t, offset in zip(site.parameters, site.offsets, strict=True)]
@@ -221,7 +221,7 @@ def described(s: Session, site: Any, address: int) -> list[Any]:
 
 def _filled(s: Session, block: Allocation) -> bool:
     """Whether anything put values there; the host's own stores to memory that both reach show in its states alone."""
-    stored = block.kind in SEEN_BY_BOTH and (s.memory.state(block.address, block.size) & HAS_VALUE).any()
+    stored = block.kind in HOST_AND_CARD and (s.memory.state(block.address, block.size) & INIT_BIT).any()
     return block.written or bool(stored)
 
 

@@ -77,17 +77,17 @@ COPY_START, LAUNCH_START = 8e-6, 4e-6  # seconds
 
 
 @dataclass
-class Astray:
+class RunningKernel:
     """Threads of compiled kernels that went where they must not."""
 
     geometry: Any = None  # of the launch that runs now
-    dynamic: int = 0  # bytes of extern __shared__ memory that it has
+    dynamic_bytes: int = 0  # bytes of extern __shared__ memory that it has
     scratch: int = 0  # the memory they are led to
-    told: int = 0
+    reported: int = 0
 
 
 @dataclass(frozen=True)
-class Incomplete:
+class UninitialisedCopy:
     """A copy to the host of memory that had no values everywhere: what the host reads there, no kernel stored."""
 
     to: int
@@ -97,7 +97,7 @@ class Incomplete:
     offset: int  # in it
     stored: int  # the line of the launch that had stored to it by then; 0 for none
 
-    def reaches(self, address: int) -> bool:
+    def covers(self, address: int) -> bool:
         return self.to <= address < self.to + self.size
 
 
@@ -129,20 +129,22 @@ class Card:
     nanoseconds: float = 0.0  # of work given to the card
     last: int = 0
     sticky: int = 0
-    unasked: set[int] = field(default_factory=set)  # lines of launches that failed since the program looked for errors
+    unchecked_launches: set[int] = field(
+        default_factory=set
+    )  # lines of launches that failed since the program looked for errors
     events: dict[int, float | None] = field(default_factory=dict)
     streams: dict[int, int] = field(default_factory=dict)  # the line that destroyed it, or 0
     shared_limit: int = 48 << 10
     unsynchronised: dict[int, int] = field(default_factory=dict)  # managed blocks a kernel changed: line of the launch
     kernels: dict[Any, Any] = field(default_factory=dict)
     pointed_to: dict[tuple[int, int], Any] = field(default_factory=dict)  # launches through pointers: (launch, kernel)
-    incomplete: list[Incomplete] = field(default_factory=list)
+    uninitialised_copies: list[UninitialisedCopy] = field(default_factory=list)
     inputs: dict[int, tuple[str, bool]] = field(default_factory=dict)  # copied to the card: name, one value all through
     compiled: dict[Any, Any] = field(default_factory=dict)  # kernels as machine code, or why not
     interpreted: float = 0.0  # seconds that the machine has about taken
-    astray: Astray = field(default_factory=Astray)
+    running: RunningKernel = field(default_factory=RunningKernel)
     progress: str = ""  # of the launch that runs now
-    word: Any = None  # fills in the sentences of a kernel's findings
+    phrase: Any = None  # fills in the sentences of a kernel's findings
 
     def __post_init__(self) -> None:
         name = self.session.options.card

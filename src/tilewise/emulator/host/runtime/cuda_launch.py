@@ -14,16 +14,16 @@ from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime.c_memory import readable, writable
 from tilewise.emulator.host.runtime.compiled_kernel import compiled
 from tilewise.emulator.host.runtime.cuda_api import stream_used
-from tilewise.emulator.host.runtime.cuda_arguments import Arguments, described
+from tilewise.emulator.host.runtime.cuda_arguments import Arguments, describe_arguments
 from tilewise.emulator.host.runtime.cuda_card import Card
+from tilewise.emulator.host.runtime.dynamic_parallelism import copied_launch, queue, run_now, run_queue
 from tilewise.emulator.host.runtime.graphs import captured
 from tilewise.emulator.host.runtime.kernel_blocks import KernelRun, run_blocks, run_compiled, setup_seconds
-from tilewise.emulator.host.runtime.launched_by_kernels import kept, queue, run_now, run_queue
 from tilewise.emulator.host.runtime.memory import describe
-from tilewise.emulator.host.runtime.missing_values import copied_in_part, uncopied
 from tilewise.emulator.host.runtime.repeated_launches import repeated
 from tilewise.emulator.host.runtime.session import Session, runtime
-from tilewise.emulator.host.runtime.swapped_arguments import tell_swapped
+from tilewise.emulator.host.runtime.swapped_arguments import report_swapped
+from tilewise.emulator.host.runtime.uninitialised_reads import missing_copy_hint, partial_copy_hint
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.collector import Collector
 from tilewise.emulator.machine.costs import Costs
@@ -63,12 +63,12 @@ def launch(
         site = _pointed_to(s, number, handle)
     if site is None:
         return
-    if s.cuda.astray.geometry is not None:
+    if s.cuda.running.geometry is not None:
         queue(s, site, grid, block, shared, arguments)
         return
     if stream_used(s, stream & (1 << 64) - 1, site.node.line):
         return
-    child = kept(s, site, grid, block, shared, arguments)
+    child = copied_launch(s, site, grid, block, shared, arguments)
     if captured(s, lambda: run_now(s, child, _launch)):
         return
     _launch(s, site, grid, block, shared, arguments)
@@ -84,7 +84,7 @@ def _pointed_to(s: Session, number: int, handle: int) -> LaunchSite | None:
         hint = "give the pointer the name of a __global__ function"
         s.faults.add(Kind.LAUNCH, site.node.line, f"this launch goes through {what}", hint, access="launch")
         s.cuda.fail(codes.INVALID_FUNCTION)
-        s.cuda.unasked.add(site.node.line)
+        s.cuda.unchecked_launches.add(site.node.line)
         return None
     sites = s.cuda.pointed_to
     if (number, handle) not in sites:
@@ -144,38 +144,38 @@ def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, ar
     if card.sticky:
         return
     geometry = Geometry(sizes[0], sizes[1])
-    program, reason = for_the_machine(s, site)
+    program, reason = for_interpreter(s, site)
     problem = _configuration(s, geometry, shared, program)
     if problem:
         if program is None:
             _refuse_unreadable(s, site, reason)
         card.fail(codes.BAD_CONFIGURATION if "shared" not in problem else codes.INVALID_VALUE)
-        if line not in card.unasked:
-            s.faults.add(Kind.LAUNCH, line, f"this launch fails: {problem}", _mend(problem), access="launch")
-        card.unasked.add(line)
+        if line not in card.unchecked_launches:
+            s.faults.add(Kind.LAUNCH, line, f"this launch fails: {problem}", _advice(problem), access="launch")
+        card.unchecked_launches.add(line)
         record["failed"] = problem
         return
     if site.kernel.name not in card.described:
         card.described.add(site.kernel.name)
-        record["arguments"] = described(s, site, arguments)
+        record["arguments"] = describe_arguments(s, site, arguments)
     given = Arguments(s, site, program)
     if not given.usable(arguments):
         card.illegal_address()
         record["failed"] = "a host pointer"
         return
-    run = KernelRun(s, site, program, geometry, arguments, shared, _keep)
+    run = KernelRun(s, site, program, geometry, arguments, shared, _record_findings)
     before = set(map(id, s.faults.all()))
     card.progress = site.kernel.name
     outcome, times = repeated(run, lambda: _run(run, given, reason))
     card.progress = ""
-    tell_swapped(s, site, arguments, before)
+    report_swapped(s, site, arguments, before)
     record["microseconds"] = round(times * seconds_of(card, outcome) * 1e6, 3)
     card.computed(times * seconds_of(card, outcome))
     if outcome.output:
         s.console.write("".join(outcome.output).encode("utf-8", "surrogateescape"))
 
 
-def for_the_machine(s: Session, site: Any) -> tuple[Any, str]:
+def for_interpreter(s: Session, site: Any) -> tuple[Any, str]:
     """The kernel for the interpreting machine; or None, and what of it that cannot do."""
     try:
         return _compiled(s, site), ""
@@ -222,13 +222,13 @@ def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]
         raise LimitError(f"{run.program.entry}: {error}") from None
     except KernelError as error:
         if "null pointer" in error.message:
-            _through_null(s, error, run.program.entry)
+            _report_null(s, error, run.program.entry)
             given.finished(run.site.node.line)
             return Outcome({}, Costs(run.geometry.threads), [], 0, 0), 1.0
         raise
 
 
-def _through_null(s: Session, error: KernelError, kernel: str) -> None:
+def _report_null(s: Session, error: KernelError, kernel: str) -> None:
     """A card stops such a kernel, and every call after it returns the error."""
     hint = "give the kernel memory from cudaMalloc: the argument is NULL, or its cudaMalloc failed"
     message, named = f"{kernel}: a thread goes through a null pointer", NULL_NAME.search(error.message)
@@ -239,11 +239,11 @@ def _through_null(s: Session, error: KernelError, kernel: str) -> None:
     s.cuda.sticky = s.cuda.fail(codes.ILLEGAL_ADDRESS)
 
 
-def _keep(s: Session, collector: Collector, given: Arguments) -> None:
+def _record_findings(s: Session, collector: Collector, given: Arguments) -> None:
     """Findings of the kernel, in sentences; a bad address or an assertion is sticky, as on a card."""
     for finding in collector.findings():
-        if s.cuda.word is not None:
-            s.cuda.word(finding, given)
+        if s.cuda.phrase is not None:
+            s.cuda.phrase(finding, given)
         known = next((f for f in s.faults.kernel if _same(f, finding)), None)
         if known is None:
             _explain(finding, given)
@@ -264,12 +264,12 @@ def _explain(finding: Finding, given: Arguments) -> None:
     if block is None:
         return
     if finding.kind is Kind.UNINITIALISED_READ and (not block.written or block.kind == "__device__"):
-        finding.hint = uncopied(block)
+        finding.hint = missing_copy_hint(block)
     elif finding.kind is Kind.UNINITIALISED_READ and block.pitch:
         row = f"(T*)((char*){finding.array} + y * pitch) + x"
         finding.hint = f"rows of {block.name} are {block.pitch} bytes apart: {row}"
     elif finding.kind is Kind.UNINITIALISED_READ:
-        finding.hint = copied_in_part(block) or finding.hint
+        finding.hint = partial_copy_hint(block) or finding.hint
     elif finding.kind is Kind.OUT_OF_BOUNDS:
         named = "" if block.name == finding.array else f"{finding.array} is "
         finding.evidence = named + describe(block)
@@ -300,7 +300,7 @@ def _configuration(s: Session, geometry: Geometry, shared: int, program: Any) ->
     return ""
 
 
-def _mend(problem: str) -> str:
+def _advice(problem: str) -> str:
     if "zero" in problem:
         return "round the grid up: (size + block - 1) / block"
     if "shared" in problem:

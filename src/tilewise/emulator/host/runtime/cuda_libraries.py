@@ -17,7 +17,7 @@ INVALID, FAILED, NO_LAUNCH = 7, 13, 201
 def array(s: Session, address: int, dtype: Any, count: int, name: str) -> np.ndarray | None:
     """`count` elements of the card's memory; None, with a finding, where they are not there."""
     if count < 0:
-        _argument(s, f"{name} would have {count} elements", name)
+        _bad_argument(s, f"{name} would have {count} elements", name)
         return None
     block = s.memory.find(address)
     size = count * np.dtype(dtype).itemsize
@@ -39,13 +39,13 @@ def array(s: Session, address: int, dtype: Any, count: int, name: str) -> np.nda
     return found
 
 
-def _argument(s: Session, text: str, name: str) -> None:
+def _bad_argument(s: Session, text: str, name: str) -> None:
     s.faults.add(Kind.ARGUMENT, s.line, text, "check the sizes and leading dimensions", access=name)
 
 
 def _matrix(s: Session, address: int, dtype: Any, rows: int, cols: int, ld: int, name: str) -> np.ndarray | None:
     if rows < 0 or cols < 0 or ld < rows:
-        _argument(s, f"{name} would be {rows} x {cols} with columns {ld} apart", name)
+        _bad_argument(s, f"{name} would be {rows} x {cols} with columns {ld} apart", name)
         return None
     flat = array(s, address, dtype, ld * (cols - 1) + rows if cols else 0, name)
     if flat is None:
@@ -133,7 +133,7 @@ def _vector(
     return flat[:: abs(step)][:: 1 if step > 0 else -1]
 
 
-def _given(s: Session, address: int, out: np.ndarray) -> int:
+def _mark_written(s: Session, address: int, out: np.ndarray) -> int:
     """The memory from `address` on has values now."""
     block = s.memory.find(address)
     if block is not None and out.size:
@@ -173,10 +173,10 @@ def vector(
 def _changed(s: Session, what: int, alpha: Any, one: np.ndarray, two: np.ndarray, x: int, y: int) -> int:
     if what == 3:
         one[:], two[:] = two.copy(), one.copy()
-        _given(s, x, one)
+        _mark_written(s, x, one)
     else:
         two[:] = (two + alpha * one, alpha * one, one)[what]
-    return _given(s, y, two)
+    return _mark_written(s, y, two)
 
 
 @runtime("__cublas_gemv")
@@ -193,7 +193,7 @@ def gemv(
     if matrix is None or given is None or out is None:
         return FAILED
     out[:] = alpha * ((matrix.T if t else matrix) @ given) + (beta * out if beta else 0)
-    return _given(s, y, out)
+    return _mark_written(s, y, out)
 
 
 @runtime("__cublas_geam")
@@ -211,7 +211,7 @@ def geam(
     if one is None or two is None:
         return FAILED
     out[:] = alpha * (one.T if ta and alpha else one) + beta * (two.T if tb and beta else two)
-    return _given(s, c, out)
+    return _mark_written(s, c, out)
 
 
 @runtime("__curand_seed", needs="numpy.random")

@@ -6,10 +6,10 @@ import re
 
 from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime.c_memory import writable
-from tilewise.emulator.host.runtime.comparisons import note_input
-from tilewise.emulator.host.runtime.cuda_card import Incomplete
+from tilewise.emulator.host.runtime.comparisons import record_input
+from tilewise.emulator.host.runtime.cuda_card import UninitialisedCopy
 from tilewise.emulator.host.runtime.graphs import captured
-from tilewise.emulator.host.runtime.memory import BUSY, CARD, HAS_VALUE, LACKS, PINNED, Allocation, describe
+from tilewise.emulator.host.runtime.memory import BUSY, CARD_UNINIT, INIT_BIT, PINNED, UNINIT, Allocation, describe
 from tilewise.emulator.host.runtime.releases import release
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
@@ -71,7 +71,9 @@ def cuda_malloc(s: Session, pointer: int, size: int, kind: int) -> int:
         return int(s.cuda.fail(codes.OUT_OF_MEMORY))
     name = argument_name(s, 0)
     host = kind > 0
-    made = s.memory.allocate(size, KINDS[kind], s.line, name, device=True, host=host, state=LACKS if host else CARD)
+    made = s.memory.allocate(
+        size, KINDS[kind], s.line, name, device=True, host=host, state=UNINIT if host else CARD_UNINIT
+    )
     s.memory.put(pointer, made.address.to_bytes(8, "little"))
     return codes.SUCCESS
 
@@ -82,7 +84,13 @@ def cuda_malloc_pitch(s: Session, pointer: int, pitch: int, width: int, height: 
     if not (writable(s, pointer, 8) and writable(s, pitch, 8)):
         return int(s.cuda.fail(codes.INVALID_VALUE))
     made = s.memory.allocate(
-        max(1, row * height), "cudaMallocPitch", s.line, argument_name(s, 0), device=True, host=False, state=CARD
+        max(1, row * height),
+        "cudaMallocPitch",
+        s.line,
+        argument_name(s, 0),
+        device=True,
+        host=False,
+        state=CARD_UNINIT,
     )
     made.pitch = row
     s.memory.put(pointer, made.address.to_bytes(8, "little"))
@@ -113,7 +121,7 @@ def side(s: Session, address: int) -> str:
     return "device" if not block.host else "host"
 
 
-def _room(s: Session, address: int) -> int:
+def _bytes_left(s: Session, address: int) -> int:
     """Bytes from the address to the end of its block."""
     block = _block(s, address)
     if block is None:
@@ -145,20 +153,22 @@ def _copied(s: Session, to: int, source: int, size: int, kind: int, asynchronous
     found = side(s, to), side(s, source)
     names = argument_name(s, 0) or "the target", argument_name(s, 1) or "the source"
     if not all(found):
-        return _nothing_there(s, (to, source)[bool(found[0])], size, names[bool(found[0])], not found[0])
+        return _unallocated(s, (to, source)[bool(found[0])], size, names[bool(found[0])], not found[0])
     if wanted is not None and not all(f in (w, "both") for f, w in zip(found, wanted, strict=True)):
         return _wrong_direction(s, kind, found, names, (to, source))
-    code = _lengths(s, to, source, size, names)
+    code = _check_lengths(s, to, source, size, names)
     if code:
         return code
     move(s, to, source, size)
     if found[0] == "device" and found[1] != "device":
-        note_input(s, _block(s, to), source, size)
+        record_input(s, _block(s, to), source, size)
     block = _block(s, source)
     if block is not None and found[0] != "device":
         block.copied = True
-        if found[1] == "device" and not s.memory.has(source, size, HAS_VALUE):
-            card.incomplete.append(Incomplete(to, size, s.line, block, source - block.address, block.stored))
+        if found[1] == "device" and not s.memory.has(source, size, INIT_BIT):
+            card.uninitialised_copies.append(
+                UninitialisedCopy(to, size, s.line, block, source - block.address, block.stored)
+            )
     card.copied(size)
     target = _block(s, to)
     if not asynchronous:
@@ -168,7 +178,7 @@ def _copied(s: Session, to: int, source: int, size: int, kind: int, asynchronous
     return codes.SUCCESS
 
 
-def _nothing_there(s: Session, address: int, size: int, name: str, target: bool) -> int:
+def _unallocated(s: Session, address: int, size: int, name: str, target: bool) -> int:
     """An address that is nobody's: behind the end of a block that is too short, or never allocated."""
     block = s.memory.find(address, near=True)
     if block is not None and not block.freed and 0 <= address - block.end < block.size:
@@ -186,7 +196,7 @@ def _nothing_there(s: Session, address: int, size: int, name: str, target: bool)
 
 def _holds_pointer(s: Session, address: int) -> bool:
     """Whether a variable of the host is there that points to memory of the card: &d was given instead of d."""
-    if side(s, address) != "host" or not s.memory.has(address, 8, HAS_VALUE):
+    if side(s, address) != "host" or not s.memory.has(address, 8, INIT_BIT):
         return False
     block = _block(s, int.from_bytes(s.memory.view(address, 8).tobytes(), "little"))
     return block is not None and block.device
@@ -224,11 +234,11 @@ def _where(side_: str) -> str:
     return {"host": "memory of the host", "device": "memory of the card", "both": "managed memory"}[side_]
 
 
-def _lengths(s: Session, to: int, source: int, size: int, names: tuple[str, str]) -> int:
+def _check_lengths(s: Session, to: int, source: int, size: int, names: tuple[str, str]) -> int:
     """Too long for either end."""
     for address, name, verb in ((to, names[0], "writes"), (source, names[1], "reads")):
         block = _block(s, address)
-        room = _room(s, address)
+        room = _bytes_left(s, address)
         if block is not None and block.freed:
             s.faults.add(
                 Kind.USE_AFTER_FREE,
@@ -243,7 +253,7 @@ def _lengths(s: Session, to: int, source: int, size: int, names: tuple[str, str]
         if size <= room or block is None:
             continue
         other = source if address == to else to
-        if _room(s, other) >= size and size % max(1, room) == 0 and size // max(1, room) in (2, 4, 8):
+        if _bytes_left(s, other) >= size and size % max(1, room) == 0 and size // max(1, room) in (2, 4, 8):
             s.faults.add(
                 Kind.SMALL_ALLOCATION,
                 block.line,
@@ -275,11 +285,11 @@ def _too_long(s: Session, block: Allocation, size: int, name: str, verb: str, ro
 def move(s: Session, to: int, source: int, size: int) -> None:
     """Bytes, and which of them have a value."""
     memory = s.memory
-    memory.move(to, source, size, own=LACKS | CARD, take=HAS_VALUE)
+    memory.move(to, source, size, own=UNINIT | CARD_UNINIT, take=INIT_BIT)
     block = memory.find(to)
     if block is not None:
-        block.written, block.whole = True, False
-        block.filled = s.line, size
+        block.written, block.initialised = True, False
+        block.last_copy = s.line, size
 
 
 @runtime("__cuda_copy2d")
@@ -361,7 +371,7 @@ def cuda_symbol(s: Session, symbol: int, size: int, offset: int, data: int, kind
         )
         return int(s.cuda.fail(codes.INVALID_VALUE))
     other = side(s, data)
-    room = _room(s, data)
+    room = _bytes_left(s, data)
     if not other or size > room:
         s.faults.add(
             Kind.COPY,
@@ -375,7 +385,7 @@ def cuda_symbol(s: Session, symbol: int, size: int, offset: int, data: int, kind
         move(s, symbol + offset, data, size)
     else:
         move(s, data, symbol + offset, size)
-        s.memory.change(data, size, give=HAS_VALUE)  # zero, where nobody gave it another value
+        s.memory.change(data, size, give=INIT_BIT)  # zero, where nobody gave it another value
         block.copied = True
     s.cuda.copied(size)
     return codes.SUCCESS

@@ -14,14 +14,14 @@ ANY = -1
 class Raised:
     address: int
     parts: dict[int, int]  # the numbers of its class and of its bases: where each part begins
-    word: int
+    type_id: int
     what: int
     line: int
 
 
 @dataclass
 class Exceptions:
-    flying: Raised | None = None
+    in_flight: Raised | None = None
     caught: Raised | None = None
 
 
@@ -36,11 +36,11 @@ def exception_memory(s: Session, size: int) -> int:
 
 
 @runtime("rt_raise")
-def raise_(s: Session, address: int, thrown: int, word: int, what: int, line: int) -> None:
+def raise_(s: Session, address: int, thrown: int, type_id: int, what: int, line: int) -> None:
     parts: dict[int, int] = {}
     for number, offset in s.program.thrown[thrown]:
         parts.setdefault(number, offset)
-    _state(s).flying = Raised(address, parts, word, what, line)
+    _state(s).in_flight = Raised(address, parts, type_id, what, line)
 
 
 @runtime("rt_rethrow")
@@ -49,27 +49,27 @@ def rethrow(s: Session, line: int) -> None:
     if state.caught is None:
         s.console.error(b"terminate called without an active exception\n")
         s.finish(134, "abort", f"line {line}: throw; where no exception is being handled")
-    state.flying = state.caught
+    state.in_flight = state.caught
 
 
 @runtime("rt_catch")
 def catch(s: Session, number: int) -> int:
     """The exception's part that a handler for this type takes; 0 where it takes none."""
     state = _state(s)
-    raised = state.flying
+    raised = state.in_flight
     if raised is None or (number != ANY and number not in raised.parts):
         return 0
-    state.flying, state.caught = None, raised
+    state.in_flight, state.caught = None, raised
     return raised.address + (0 if number == ANY else raised.parts[number])
 
 
 @runtime("rt_uncaught")
 def uncaught(s: Session) -> None:
     """Behind main: what nobody caught ends the program."""
-    raised = _state(s).flying
+    raised = _state(s).in_flight
     if raised is None:
         return
     if raised.what:
-        throw_what(s, raised.word, raised.what, raised.line)
+        throw_what(s, raised.type_id, raised.what, raised.line)
     else:
-        throw(s, raised.word, raised.line)
+        throw(s, raised.type_id, raised.line)

@@ -8,7 +8,9 @@ from tilewise.emulator.machine.findings import Finding, Kind, Severity
 from tilewise.emulator.source.source import Place, Source
 
 COMPILED = ("kernel", "load", "store")  # what a finding of a compiled kernel has as its access
-OF_NO_INPUT = frozenset({Kind.UNINITIALISED_READ, Kind.DIVISION, Kind.LAUNCH})  # what an empty input may lead to
+CAUSED_BY_EMPTY_INPUT = frozenset(
+    {Kind.UNINITIALISED_READ, Kind.DIVISION, Kind.LAUNCH}
+)  # what an empty input may lead to
 
 
 class Faults:
@@ -20,7 +22,9 @@ class Faults:
         self.kernel: list[Finding] = []  # what the machine found in kernels
         self.notes: list[str] = []
         self.announce: Callable[[], None] | None = None  # called once, at the first fault
-        self.instead: Callable[[int], None] | None = None  # ends the run at the line of a fault OF_NO_INPUT
+        self.on_missing_input: Callable[[int], None] | None = (
+            None  # ends the run at the line of a fault CAUSED_BY_EMPTY_INPUT
+        )
 
     def add(
         self, kind: Kind, line: int, message: str, hint: str = "", *, array: str = "", access: str = "",
@@ -46,8 +50,8 @@ class Faults:
     def _announce(self, finding: Finding) -> None:
         if finding.severity is not Severity.FAULT:
             return
-        if self.instead is not None and finding.kind in OF_NO_INPUT:
-            instead, self.instead = self.instead, None
+        if self.on_missing_input is not None and finding.kind in CAUSED_BY_EMPTY_INPUT:
+            instead, self.on_missing_input = self.on_missing_input, None
             instead(finding.line)
         if self.announce is not None:
             announce, self.announce = self.announce, None

@@ -16,7 +16,7 @@ Work = list[Callable[[], object]]
 def captured(s: Session, work: Callable[[], object]) -> bool:
     """Whether this work is kept for a graph instead of being done now."""
     found: Work | None = s.state.get("capture")
-    if found is None or s.cuda.astray.geometry is not None:
+    if found is None or s.cuda.running.geometry is not None:
         return False
     found.append(work)
     return True

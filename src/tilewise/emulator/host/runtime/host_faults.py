@@ -4,58 +4,58 @@ from __future__ import annotations
 
 import re
 
-from tilewise.emulator.host.lower.scalars import REPORTED
+from tilewise.emulator.host.lower.scalars import MAX_OVERFLOWS
 from tilewise.emulator.host.runtime.memory import BUSY, Allocation, describe
-from tilewise.emulator.host.runtime.missing_values import without_value
 from tilewise.emulator.host.runtime.session import Session, runtime
+from tilewise.emulator.host.runtime.uninitialised_reads import uninitialised_read
 from tilewise.emulator.machine.findings import Kind
 from tilewise.system.quantities import counted
 
 SEGMENTATION, ARITHMETIC, ABORTED = 139, 136, 134
-LOOKED_AT = 1 << 20  # bytes of a range whose states say what is wrong with it
+MAX_INSPECTED = 1 << 20  # bytes of a range whose states say what is wrong with it
 
 
 @runtime("rt_bad_read")
 def bad_read(s: Session, address: int, size: int, line: int) -> None:
-    judge(s, address, size, line, "read")
+    report_access(s, address, size, line, "read")
 
 
 @runtime("rt_bad_write")
 def bad_write(s: Session, address: int, size: int, line: int) -> None:
-    judge(s, address, size, line, "write")
+    report_access(s, address, size, line, "write")
 
 
 @runtime("rt_check_range")
 def check_range(s: Session, address: int, size: int, write: int, line: int) -> None:
     memory = s.memory
     if not memory.inside(address, size) or not memory.has(address, size, 1):
-        judge(s, address, size, line, "write" if write else "read")
+        report_access(s, address, size, line, "write" if write else "read")
 
 
-@runtime("rt_beyond")
+@runtime("rt_outside_memory")
 def beyond(s: Session, address: int, size: int) -> None:
     """An address that compiled code took from the program's memory leads out of it: the program ends here."""
     if s.memory.inside(address) and size > 0:
         address += size - 1
-    _wild(s, address, s.line, "access")
+    _unmapped(s, address, s.line, "access")
 
 
-def judge(s: Session, address: int, size: int, line: int, access: str) -> None:
+def report_access(s: Session, address: int, size: int, line: int, access: str) -> None:
     """Say what is wrong with an access; where the real program would stop, stop."""
     memory = s.memory
     if not memory.inside(address, size):
         block = memory.find(address)
         if block is not None and not block.freed and memory.inside(address) and not memory.on_stack(address):
             _outside(s, block, address, size, line, access)  # the first of these bytes is there
-        _wild(s, block.end if block is not None else address, line, access)
+        _unmapped(s, block.end if block is not None else address, line, access)
         return
-    state = memory.state(address, min(size, LOOKED_AT))
+    state = memory.state(address, min(size, MAX_INSPECTED))
     busy = (state & BUSY) != 0
     if busy.any() and memory.find(address + int(busy.argmax())) is not None:  # perhaps behind a first byte of nobody's
         _busy(s, address + int(busy.argmax()), line)
         return
     if access == "read" and (state & 1).all():
-        without_value(s, address, size, line)
+        uninitialised_read(s, address, size, line)
         return
     block = memory.find(address, near=True)
     if block is None or memory.on_stack(address):
@@ -141,7 +141,7 @@ def small_allocations(s: Session) -> None:
         )
 
 
-def _wild(s: Session, address: int, line: int, access: str) -> None:
+def _unmapped(s: Session, address: int, line: int, access: str) -> None:
     address &= (1 << 64) - 1
     if address < 1 << 16 and s.arguments == 0 and _reads_arguments(s, line):  # as it was called, not as it is
         s.wanted = "arguments"
@@ -211,8 +211,8 @@ def overflow(s: Session, one: int, two: int, sign: int, size: int, line: int) ->
         "compute in long long or size_t: cast one operand first",
         access="arithmetic",
     )
-    if found.count == REPORTED:
-        found.evidence = f"counting stopped at {REPORTED}"
+    if found.count == MAX_OVERFLOWS:
+        found.evidence = f"counting stopped at {MAX_OVERFLOWS}"
 
 
 @runtime("rt_divide")
@@ -232,7 +232,7 @@ def null_call(s: Session, line: int) -> None:
     s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
 
 
-@runtime("rt_wild_call")
+@runtime("rt_bad_call")
 def wild_call(s: Session, address: int, line: int) -> None:
     where = f"{address & (1 << 64) - 1:#x}"
     s.faults.add(
@@ -246,20 +246,20 @@ def wild_call(s: Session, address: int, line: int) -> None:
 
 
 @runtime("rt_no_return")
-def no_return(s: Session, word: int, line: int) -> None:
+def no_return(s: Session, name_id: int, line: int) -> None:
     s.faults.add(
         Kind.NO_RETURN,
         line,
-        f"{s.word(word)} ends without returning a value",
+        f"{s.name(name_id)} ends without returning a value",
         "return a value on every path",
-        array=s.word(word),
+        array=s.name(name_id),
     )
 
 
-@runtime("rt_stack")
-def stack(s: Session, size: int, limit: int, word: int, line: int) -> None:
+@runtime("rt_large_local")
+def stack(s: Session, size: int, limit: int, name_id: int, line: int) -> None:
     """A local array over what the host's stack or a card's thread has."""
-    name = s.word(word)
+    name = s.name(name_id)
     message = f"{name} takes {size} bytes of a stack of 8 MiB: a real program crashes here"
     hint = "allocate it with malloc, new or std::vector, or make it static"
     if limit < 8 << 20:
@@ -269,35 +269,35 @@ def stack(s: Session, size: int, limit: int, word: int, line: int) -> None:
 
 
 @runtime("rt_stack_overflow")
-def stack_overflow(s: Session, word: int) -> None:
+def stack_overflow(s: Session, name_id: int) -> None:
     line = s.line
     s.faults.add(
         Kind.STACK,
         line,
-        f"{s.word(word)} calls itself until the stack is full",
+        f"{s.name(name_id)} calls itself until the stack is full",
         "end the recursion",
-        array=s.word(word),
+        array=s.name(name_id),
     )
     s.finish(SEGMENTATION, "crash", "the program would be stopped here (stack overflow)")
 
 
 @runtime("rt_variable_length")
-def variable_length(s: Session, size: int, word: int, line: int) -> int:
+def variable_length(s: Session, size: int, name_id: int, line: int) -> int:
     limit = 8 << 20
     if size < 0 or size > limit:
-        stack(s, size, limit, word, line)
-    return s.memory.allocate(max(1, size), "stack", line, s.word(word)).address
+        stack(s, size, limit, name_id, line)
+    return s.memory.allocate(max(1, size), "stack", line, s.name(name_id)).address
 
 
 @runtime("rt_throw")
-def throw(s: Session, word: int, line: int) -> None:
-    _thrown(s, f"terminate called after throwing an instance of '{s.word(word)}'\n", line)
+def throw(s: Session, name_id: int, line: int) -> None:
+    _thrown(s, f"terminate called after throwing an instance of '{s.name(name_id)}'\n", line)
 
 
 @runtime("rt_throw_what")
-def throw_what(s: Session, word: int, what: int, line: int) -> None:
+def throw_what(s: Session, name_id: int, what: int, line: int) -> None:
     text = s.memory.text(what).decode("utf-8", "replace")
-    _thrown(s, f"terminate called after throwing an instance of 'std::{s.word(word)}'\n  what():  {text}\n", line)
+    _thrown(s, f"terminate called after throwing an instance of 'std::{s.name(name_id)}'\n  what():  {text}\n", line)
 
 
 def _thrown(s: Session, text: str, line: int) -> None:

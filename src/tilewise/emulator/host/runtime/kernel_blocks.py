@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.host.runtime.compiled_kernel import WATCHED_THREADS, CompiledKernel, compiled
-from tilewise.emulator.host.runtime.cuda_arguments import Arguments, reached
-from tilewise.emulator.host.runtime.memory import SEEN_BY_BOTH
+from tilewise.emulator.host.runtime.compiled_kernel import INSTRUMENTED_THREADS, CompiledKernel, compiled
+from tilewise.emulator.host.runtime.cuda_arguments import Arguments, pointed_blocks
+from tilewise.emulator.host.runtime.memory import HOST_AND_CARD
 from tilewise.emulator.host.runtime.session import Session
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.collector import Collector
@@ -21,11 +21,11 @@ from tilewise.errors import LimitError
 
 SAMPLE_LANES = 1 << 14  # threads that are interpreted before anything is decided
 # seconds of the machine: a statement, each thread that takes part in it, a touch of global memory, of shared memory
-STEP, LANE, TOUCH, SHARED_TOUCH = 2e-4, 6e-9, 6e-8, 1e-8
+STEP, LANE, ACCESS, SHARED_ACCESS = 2e-4, 6e-9, 6e-8, 1e-8
 PREPARE = 4e-9  # a byte of memory that a launch is given
 COUNTED_BLOCKS = 32  # of a grid of so many one is run one thread after another
 SAMPLE_SECONDS = 1.0  # for the first blocks of one launch
-KEPT_BYTES = 128 << 20  # of memory that is kept to begin a launch again
+MAX_SAVED_BYTES = 128 << 20  # of memory that is kept to begin a launch again
 
 
 @dataclass
@@ -38,7 +38,7 @@ class KernelRun:
     geometry: Geometry
     arguments: int
     shared: int
-    keep: Any  # tells what a machine found
+    record_findings: Any
 
 
 def sample_of(geometry: Geometry) -> np.ndarray:
@@ -49,7 +49,7 @@ def sample_of(geometry: Geometry) -> np.ndarray:
 
 def setup_seconds(run: KernelRun) -> float:
     """About what the machine takes to look at the memory of a launch, before anything runs."""
-    return PREPARE * sum(b.size for b in {id(b): b for b in reached(run.s, run.site, run.arguments)}.values())
+    return PREPARE * sum(b.size for b in {id(b): b for b in pointed_blocks(run.s, run.site, run.arguments)}.values())
 
 
 def seconds(outcome: Outcome, lanes: float) -> float:
@@ -57,7 +57,7 @@ def seconds(outcome: Outcome, lanes: float) -> float:
     count = outcome.counters
     touches = count.get("loads", 0) + count.get("stores", 0) + 4 * count.get("atomics", 0)
     shared = count.get("uses", 0) + count.get("shared_writes", 0)
-    return outcome.steps * (STEP + LANE * lanes) + TOUCH * touches + SHARED_TOUCH * shared
+    return outcome.steps * (STEP + LANE * lanes) + ACCESS * touches + SHARED_ACCESS * shared
 
 
 def interpret(run: KernelRun, given: Arguments, values: dict[str, Any], blocks: Any, steps: int) -> Outcome:
@@ -75,7 +75,7 @@ def interpret(run: KernelRun, given: Arguments, values: dict[str, Any], blocks: 
         made.statements = made.steps * geometry.threads * (geometry.blocks if blocks is None else len(blocks))
         return made
     finally:
-        run.keep(s, collector, given)
+        run.record_findings(s, collector, given)
 
 
 def run_blocks(run: KernelRun, given: Arguments, values: dict[str, Any]) -> tuple[Outcome, float]:
@@ -84,7 +84,7 @@ def run_blocks(run: KernelRun, given: Arguments, values: dict[str, Any]) -> tupl
     lanes = geometry.blocks * geometry.threads
     sample = sample_of(geometry) if lanes > SAMPLE_LANES else np.arange(geometry.blocks)
     width = len(sample) * geometry.threads
-    before = _kept(given)
+    before = _saved_memory(given)
     left = min(SAMPLE_SECONDS, max(0.1, run.s.options.interpret - card.interpreted))
     most = int(left / (STEP + 4 * LANE * width)) + 1
     try:
@@ -93,7 +93,7 @@ def run_blocks(run: KernelRun, given: Arguments, values: dict[str, Any]) -> tupl
         if before is None:
             raise
         card.interpreted += most * (STEP + 4 * LANE * width)
-        return _begun_again(run, given, before)
+        return _restart(run, given, before)
     card.interpreted += seconds(outcome, width)
     if len(sample) == geometry.blocks:
         return outcome, 1.0
@@ -102,22 +102,22 @@ def run_blocks(run: KernelRun, given: Arguments, values: dict[str, Any]) -> tupl
     if card.interpreted + more <= run.s.options.interpret or isinstance(compiled(run.s, run.site, run.geometry), str):
         card.interpreted += more
         return _joined(outcome, interpret(run, given, values, rest, 1 << 40)), 1.0
-    _compiled(run, _ranges(rest), len(sample))
+    _run_compiled_blocks(run, _ranges(rest), len(sample))
     return outcome, geometry.blocks / len(sample)
 
 
-def _begun_again(run: KernelRun, given: Arguments, before: list[tuple[Any, Any, Any]]) -> tuple[Outcome, float]:
+def _restart(run: KernelRun, given: Arguments, before: list[tuple[Any, Any, Any]]) -> tuple[Outcome, float]:
     """The first blocks took too long: what they changed is undone, and the launch is compiled."""
     for block, data, state in before:
         run.s.memory.view(block.address, block.size)[:] = data
         run.s.memory.restore_states(state)
-        block.whole = False
+        block.initialised = False
     if isinstance(compiled(run.s, run.site, run.geometry), str):
         fresh = Arguments(run.s, run.site, run.program)
         values = fresh.read(run.arguments)
         assert values is not None
         return interpret(run, fresh, values, None, 1 << 40), 1.0
-    made = _compiled(run, [(0, run.geometry.blocks)], 0)
+    made = _run_compiled_blocks(run, [(0, run.geometry.blocks)], 0)
     given.forget()
     return made
 
@@ -127,16 +127,16 @@ def run_compiled(run: KernelRun) -> tuple[Outcome, float] | str:
     made = compiled(run.s, run.site, run.geometry)
     if isinstance(made, str):
         return made
-    return _compiled(run, [(0, run.geometry.blocks)], 0)
+    return _run_compiled_blocks(run, [(0, run.geometry.blocks)], 0)
 
 
-def _compiled(run: KernelRun, ranges: list[tuple[int, int]], sampled: int) -> tuple[Outcome, float]:
+def _run_compiled_blocks(run: KernelRun, ranges: list[tuple[int, int]], sampled: int) -> tuple[Outcome, float]:
     """What was counted in the first blocks, and how many times that is to be taken; or, of a small grid that only one
     by one could be counted in, about a load and a store of each thread."""
     made = compiled(run.s, run.site, run.geometry)
     assert isinstance(made, CompiledKernel)
     record, geometry = run.s.cuda.launches[-1], run.geometry
-    watch = 0 if sampled else _watched_blocks(run)
+    watch = 0 if sampled else _instrumented_blocks(run)
     record["lanes"], work = made.run(geometry, run.arguments, run.shared, ranges, watch)
     mark_changed(run)
     record["interpreted_blocks"] = sampled
@@ -147,32 +147,32 @@ def _compiled(run: KernelRun, ranges: list[tuple[int, int]], sampled: int) -> tu
     return Outcome({"loads": threads, "stores": threads}, Costs(geometry.threads), [], 1, 1, threads), 1.0
 
 
-def _watched_blocks(run: KernelRun) -> int:
+def _instrumented_blocks(run: KernelRun) -> int:
     """How many blocks are run one thread after another, to look for races and to count the work: those that hold
-    WATCHED_THREADS where the machine runs none, else one of many."""
+    INSTRUMENTED_THREADS where the machine runs none, else one of many."""
     if run.program is None:
-        return min(run.geometry.blocks, max(1, WATCHED_THREADS // run.geometry.threads))
+        return min(run.geometry.blocks, max(1, INSTRUMENTED_THREADS // run.geometry.threads))
     return int(run.geometry.blocks >= COUNTED_BLOCKS)
 
 
 def mark_changed(run: KernelRun) -> None:
     """What the launch may have stored to has been written, by this line."""
     line = run.site.node.line
-    for block in reached(run.s, run.site, run.arguments, changed=True, program=run.program):
+    for block in pointed_blocks(run.s, run.site, run.arguments, changed=True, program=run.program):
         block.written = True
         block.stored = line
-        if block.kind in SEEN_BY_BOTH:
+        if block.kind in HOST_AND_CARD:
             run.s.cuda.in_use(block, block.address, block.size, line)
             block.stored, block.copied = 0, True
 
 
-def _kept(given: Arguments) -> list[tuple[Any, Any, Any]] | None:
+def _saved_memory(given: Arguments) -> list[tuple[Any, Any, Any]] | None:
     """The memory that the launch may change, as it is now; None where that is too much to keep."""
     memory = given.s.memory
     changed = [block for block, buffer in given.blocks.values() if buffer.shadow is not None]
-    if sum(b.size for b in changed) > KEPT_BYTES:
+    if sum(b.size for b in changed) > MAX_SAVED_BYTES:
         return None
-    return [(b, memory.view(b.address, b.size).copy(), memory.kept_states(b.address, b.size)) for b in changed]
+    return [(b, memory.view(b.address, b.size).copy(), memory.save_states(b.address, b.size)) for b in changed]
 
 
 def _ranges(blocks: Any) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewise.emulator.host.runtime.uniform_shadow import Kept, UniformShadow
+from tilewise.emulator.host.runtime.uniform_shadow import SavedStates, UniformShadow
 from tilewise.errors import LimitError
 from tilewise.system.quantities import counted
 
@@ -27,14 +27,14 @@ STACK = 64 << 20
 STATIC = 4 << 30
 LEAST_GAP = 64
 LARGE = 1 << 20
-UNTOUCHED = 4  # times its limit may be asked for: what nobody touches takes none, and the watch looks at what is taken
-SKEW, SKEWED = 64, 1 << 10  # rows of 2ᵏ bytes, each a block, would all begin in the same set of a cache
-LACKS, HAS = 1, 3
-HAS_VALUE = 2  # the bit that 3 and 6 have in common
-CARD, CARD_HAS = 4, 6
+OVERCOMMIT = 4  # times its limit may be asked for: what nobody touches takes none, and the watch looks at what is taken
+SET_PADDING, MIN_PADDED = 64, 1 << 10  # rows of 2ᵏ bytes, each a block, would all begin in the same set of a cache
+UNINIT, INIT = 1, 3
+INIT_BIT = 2  # the bit that 3 and 6 have in common
+CARD_UNINIT, CARD_INIT = 4, 6
 BUSY = 8  # beside 3: managed memory that a kernel has changed, and nobody has waited for it
 PINNED = ("cudaMallocHost", "cudaHostAlloc")
-SEEN_BY_BOTH = ("cudaMallocManaged", *PINNED)
+HOST_AND_CARD = ("cudaMallocManaged", *PINNED)
 
 
 @dataclass
@@ -52,8 +52,8 @@ class Allocation:
     pitch: int = 0
     stored: int = 0  # the line of the launch whose kernel stored to it
     failed: int = 0  # the line of a copy from or to it that failed
-    filled: tuple[int, int] = (0, 0)  # the line of the last copy into it, and how many bytes that was
-    whole: bool = False  # of the card alone, and seen to have values everywhere
+    last_copy: tuple[int, int] = (0, 0)  # the line of the last copy into it, and how many bytes that was
+    initialised: bool = False  # of the card alone, and seen to have values everywhere
 
     @property
     def end(self) -> int:
@@ -90,11 +90,11 @@ class Memory:
         self.shadow = np.frombuffer(self._pages, np.uint8, size, SLACK + self.shift)
         self._states = UniformShadow(self.shadow)
         self.base = self.bytes.ctypes.data
-        self._kept_apart: list[tuple[mmap.mmap, np.ndarray]] = []
+        self._mappings: list[tuple[mmap.mmap, np.ndarray]] = []
         self._private, self._private_end = 0, 0
-        self.still = threading.RLock()  # held by whoever is in the runtime, or looks at states while compiled code runs
-        self.crowded = False  # states are to be put together at the next call
-        self.loses_values = False  # compiled code may take values away from an array, in no call of the runtime
+        self.lock = threading.RLock()  # held by whoever is in the runtime, or looks at states while compiled code runs
+        self.collapse_due = False  # states are to be put together at the next call
+        self.may_uninitialise = False  # compiled code may take values away from an array, in no call of the runtime
         self.line_address, self.stack_address, self.epoch_address, self.native_address = (
             self.private(64) for _ in range(4)
         )
@@ -139,12 +139,12 @@ class Memory:
     def device_start(self) -> int:
         return self.base + self.size // 2
 
-    def apart(self, size: int) -> int:
+    def map_zeros(self, size: int) -> int:
         """A large range of zeros outside of the program's memory, of which only what is touched takes pages."""
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
         pages = mmap.mmap(-1, size, flags=flags)
-        self._kept_apart.append((pages, np.frombuffer(pages, np.uint8)))
-        return int(self._kept_apart[-1][1].ctypes.data)
+        self._mappings.append((pages, np.frombuffer(pages, np.uint8)))
+        return int(self._mappings[-1][1].ctypes.data)
 
     def private(self, size: int) -> int:
         """Zeros outside of the program's memory, where no store of the program leads: control words, and what compiled
@@ -154,7 +154,7 @@ class Memory:
             most = max(PRIVATE, -(-size // mmap.PAGESIZE) * mmap.PAGESIZE)
             pages = mmap.mmap(-1, most)
             array = np.frombuffer(pages, np.uint8)
-            self._kept_apart.append((pages, array))
+            self._mappings.append((pages, array))
             self._private, self._private_end = array.ctypes.data, array.ctypes.data + most
         self._private += size
         return self._private - size
@@ -165,15 +165,15 @@ class Memory:
         """File-level memory: zero, which is a value, but for what is `unset`: that is to be given one before it is
         read. `host`: the host reaches the card's memory, too."""
         if device and host:
-            return self.allocate(max(1, size), "__managed__", line, name, device=True, state=HAS).address
+            return self.allocate(max(1, size), "__managed__", line, name, device=True, state=INIT).address
         if device:
-            state = CARD if unset else CARD_HAS
+            state = CARD_UNINIT if unset else CARD_INIT
             return self.allocate(max(1, size), "__device__", line, name, device=True, host=False, state=state).address
         at = -(-self._static // 64) * 64
         self._static = at + size + max(LEAST_GAP, min(size, LARGE))
         if self._static > self._heap:
             raise LimitError("the program's variables take more than 4 GiB")
-        self._states.fill(at, size, HAS)
+        self._states.fill(at, size, INIT)
         made = Allocation(self.base + at, size, "static", 0, name)
         self.statics.append(made)
         self._static_starts.append(made.address)
@@ -187,9 +187,9 @@ class Memory:
 
     def allocate(
         self, size: int, kind: str, line: int, name: str = "", *, device: bool = False, host: bool = True,
-        state: int = LACKS, align: int = 16,
+        state: int = UNINIT, align: int = 16,
     ) -> Allocation:  # fmt: skip
-        most = UNTOUCHED * self.limit
+        most = OVERCOMMIT * self.limit
         if self.used + size > most:
             raise LimitError(
                 f"line {line}: {size} more bytes would make {self.used + size}, over the limit of {most} bytes "
@@ -200,7 +200,7 @@ class Memory:
         gap = max(LEAST_GAP, min(size, 1 << 30))
         if host:
             at = -(-self._heap // align) * align
-            self._heap = at + size + gap + (SKEW if size >= SKEWED else 0)
+            self._heap = at + size + gap + (SET_PADDING if size >= MIN_PADDED else 0)
             full = self._heap > self.size // 2
         else:
             at = -(-self._device // 256) * 256
@@ -301,32 +301,32 @@ class Memory:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Compiled code runs, called by the runtime."""
-        self.still.release()
+        self.lock.release()
         try:
             yield
         finally:
-            self.still.acquire()
+            self.lock.acquire()
 
-    def kept_states(self, address: int, size: int) -> Kept:
+    def save_states(self, address: int, size: int) -> SavedStates:
         """The states as they are now, for `restore_states`."""
-        return self._states.kept(address - self.base, size)
+        return self._states.save(address - self.base, size)
 
-    def restore_states(self, kept: Kept) -> None:
+    def restore_states(self, kept: SavedStates) -> None:
         self._states.restore(kept)
 
     def collapse(self, again: bool = False) -> None:
         """Take less memory for the states of arrays that have values; called while compiled code runs, too. Where that
         may take values away meanwhile it is left to the next call into the runtime."""
-        if self.loses_values:
-            self.crowded = True
-        elif self.still.acquire(blocking=False):
+        if self.may_uninitialise:
+            self.collapse_due = True
+        elif self.lock.acquire(blocking=False):
             try:
                 self.collapse_now(again)
             finally:
-                self.still.release()
+                self.lock.release()
 
     def collapse_now(self, again: bool = True) -> None:
-        self.crowded = False
+        self.collapse_due = False
         for block in self._large:
             self._states.collapse(block.address - self.base, block.size, again)
 

@@ -19,14 +19,14 @@ from tilewise.emulator.host.runtime.session import Session, runtime
 DEVICE_BYTES = 1 << 16  # that a file like /dev/urandom has: a stream reads a file whole
 
 
-class Kept(io.BytesIO):
+class MemoryFile(io.BytesIO):
     """A file in memory whose bytes outlive its closing."""
 
     def close(self) -> None:
         self.seek(0)
 
 
-class Appended(Kept):
+class AppendedMemoryFile(MemoryFile):
     """As `a` has it: what is written goes to the end."""
 
     def write(self, data: Any) -> int:
@@ -62,10 +62,10 @@ def _opened(s: Session, name: str, mode: str) -> Any:
     mode = mode.replace("t", "").replace("b", "")
     mode = mode[:1] + ("+" if "+" in mode else "")
     if name in DEVICES:
-        return Kept(DEVICES[name]())
+        return MemoryFile(DEVICES[name]())
     if mode not in FLAGS or "\0" in name:
         return None
-    written: dict[str, Kept] = s.state.setdefault("written", {})
+    written: dict[str, MemoryFile] = s.state.setdefault("written", {})
     answer, descriptor = s.files.ask("open", name, mode)
     own, allowed = answer.get("own"), answer.get("allowed")
     if own is None:
@@ -81,7 +81,7 @@ def _opened(s: Session, name: str, mode: str) -> Any:
     return None if descriptor is None else open(descriptor, mode + "b")
 
 
-def _in_memory(s: Session, name: str, own: str, mode: str, written: dict[str, Kept]) -> Any:
+def _in_memory(s: Session, name: str, own: str, mode: str, written: dict[str, MemoryFile]) -> Any:
     before = written[own].getvalue() if own in written else None
     if before is None and mode[0] != "w":
         descriptor = s.files.ask("open", name, "r")[1]
@@ -94,7 +94,9 @@ def _in_memory(s: Session, name: str, own: str, mode: str, written: dict[str, Ke
         _tell(
             s, f"line {s.line}: {name} is written to memory only, and read back from there: --allow-write DIR keeps it"
         )
-    written[own] = (Appended if mode[0] == "a" else Kept)(b"" if mode[0] == "w" or before is None else before)
+    written[own] = (AppendedMemoryFile if mode[0] == "a" else MemoryFile)(
+        b"" if mode[0] == "w" or before is None else before
+    )
     return written[own]
 
 
@@ -102,7 +104,7 @@ def put(s: Session, handle: Any, data: bytes) -> None:
     """Write to a file of the program's, as far as --limit-output goes; in memory that counts the zeros between its end
     and where a seek went, too."""
     gap = 0
-    if isinstance(handle, io.BytesIO) and not isinstance(handle, Appended):
+    if isinstance(handle, io.BytesIO) and not isinstance(handle, AppendedMemoryFile):
         gap = max(0, handle.tell() - handle.getbuffer().nbytes)
     s.console.spend(len(data) + gap)
     handle.write(data)
@@ -114,7 +116,7 @@ def _tell(s: Session, note: str) -> None:
 
 
 def removed(s: Session, name: str) -> bool:
-    written: dict[str, Kept] = s.state.setdefault("written", {})
+    written: dict[str, MemoryFile] = s.state.setdefault("written", {})
     if written.pop(s.files.ask("kind", name)[0].get("own", ""), None) is not None:
         return True
     return bool(s.files.ask("remove", name)[0].get("done"))
@@ -135,7 +137,7 @@ def file_kind(s: Session, name: int, size: int) -> int:
     """Whether a name is a file or a folder, and the file's size; -1 where there is none."""
     answer = s.files.ask("kind", string(s, name).decode("utf-8", "replace"))[0]
     own = answer.get("own", "")
-    written: dict[str, Kept] = s.state.setdefault("written", {})
+    written: dict[str, MemoryFile] = s.state.setdefault("written", {})
     found, bytes_ = answer.get("kind", -1), answer.get("size", 0)
     if own in s.state.get("made folders", ()):
         found, bytes_ = DIRECTORY, 0

@@ -9,7 +9,7 @@ from tilewise.emulator.host.runtime.memory import Memory, describe
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
 
-MENDS = {
+DEALLOCATORS = {
     "malloc": "free",
     "calloc": "free",
     "realloc": "free",
@@ -27,8 +27,8 @@ ASSIGNED = re.compile(r"([A-Za-z_][\w.\->]*(?:\[\w+\])?)\s*=(?!=)")
 
 
 @runtime("rt_new")
-def new(s: Session, count: int, size: int, word: int, line: int) -> int:
-    array = bool(word >> 24)
+def new(s: Session, count: int, size: int, name_id: int, line: int) -> int:
+    array = bool(name_id >> 24)
     if count < 0:
         s.faults.add(
             Kind.OUT_OF_BOUNDS, line, f"new of {count} elements", "the length must not be negative", access="new"
@@ -39,7 +39,7 @@ def new(s: Session, count: int, size: int, word: int, line: int) -> int:
     return made.address
 
 
-@runtime("rt_count")
+@runtime("rt_element_count")
 def count(s: Session, address: int, size: int) -> int:
     block = s.memory.find(address)
     return 0 if block is None or block.freed else block.size // max(1, size)
@@ -83,7 +83,7 @@ def release(s: Session, address: int, call: str, kinds: tuple[str, ...], line: i
         )
         return False
     if block.kind not in kinds:
-        right = MENDS.get(block.kind, "free")
+        right = DEALLOCATORS.get(block.kind, "free")
         s.faults.add(
             Kind.WRONG_FREE,
             line,

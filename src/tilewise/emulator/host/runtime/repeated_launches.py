@@ -21,7 +21,7 @@ from tilewise.emulator.host.runtime.session import Session
 from tilewise.emulator.machine.execute import Outcome
 from tilewise.system.memory import resident
 
-ELSEWHERE = (
+OTHER_INPUTS = (
     "tex1D",
     "tex2D",
     "tex3D",
@@ -31,24 +31,26 @@ ELSEWHERE = (
     "%clock",
     "%globaltimer",
 )  # what else a kernel may depend on
-MOST = 64 << 20  # bytes of the card's memory that are kept, for all launches together
-TRIES = 2  # a launch that finds other memory so often is not looked at any more
-LOOKS = 8  # at large memory, for a launch that follows itself: its first ones may find faults, or be interpreted
-KEYS = 4096  # launches that are told apart
+MAX_SAVED_BYTES = 64 << 20  # bytes of the card's memory that are kept, for all launches together
+MAX_MISSES = 2  # a launch that finds other memory so often is not looked at any more
+MAX_LARGE_COMPARISONS = (
+    8  # at large memory, for a launch that follows itself: its first ones may find faults, or be interpreted
+)
+MAX_LAUNCHES = 4096  # launches that are told apart
 
 Copy = tuple[int, Any, Any]  # of a block: its address, its bytes, their states
 
 
 @dataclass
-class Launched:
+class LaunchRecord:
     """A launch that has run: the card's memory before it, what it made of it, and what it came to."""
 
     result: tuple[Outcome, float] | None = None
     before: list[Copy] = field(default_factory=list)
     after: list[Copy] = field(default_factory=list)  # of the blocks that it changed
-    missed: int = 0
-    looked: int = 0  # how often large memory was compared for it
-    idle_at: int = -1  # it changed nothing, and this many calls had been made that may change the card's memory
+    misses: int = 0
+    large_comparisons: int = 0  # how often large memory was compared for it
+    unchanged_at: int = -1  # it changed nothing, and this many calls had been made that may change the card's memory
 
     @property
     def bytes(self) -> int:
@@ -69,23 +71,23 @@ def _states(s: Session, block: Allocation) -> Any:
 def repeated(run: KernelRun, execute: Callable[[], tuple[Outcome, float]]) -> tuple[Outcome, float]:
     """What the launch comes to: as it was before, where nothing else is possible; else by running it."""
     s = run.s
-    if any(word in s.source.text for word in ELSEWHERE):
+    if any(word in s.source.text for word in OTHER_INPUTS):
         return execute()
-    known: dict[Any, Launched] = s.state.setdefault("launched", {})
+    known: dict[Any, LaunchRecord] = s.state.setdefault("launched", {})
     key = _key(run)
     last = known.get(key)
     follows = s.state.get("last launched") == (key, s.changes) and not any(b.host for b in reachable(s))
-    if follows and last is not None and last.idle_at == s.changes and last.result is not None:
+    if follows and last is not None and last.unchanged_at == s.changes and last.result is not None:
         mark_changed(run)
         s.cuda.launches[-1]["repeated"] = True
         return last.result
     s.changes += 1
     s.state["last launched"] = key, s.changes
-    if follows and last is not None and (last.missed > TRIES or _size(s) > MOST):
-        return _kept_for_now(s, last, execute)
-    if last is None or last.missed > TRIES:
-        if len(known) < KEYS:
-            known.setdefault(key, Launched())
+    if follows and last is not None and (last.misses > MAX_MISSES or _size(s) > MAX_SAVED_BYTES):
+        return _run_and_compare(s, last, execute)
+    if last is None or last.misses > MAX_MISSES:
+        if len(known) < MAX_LAUNCHES:
+            known.setdefault(key, LaunchRecord())
         return execute()
     if last.result is not None and not _differ(s, last.before):
         for address, data, state in last.after:
@@ -95,53 +97,55 @@ def repeated(run: KernelRun, execute: Callable[[], tuple[Outcome, float]]) -> tu
         mark_changed(run)
         s.cuda.launches[-1]["repeated"] = True
         return last.result
-    last.missed += last.result is not None
+    last.misses += last.result is not None
     last.result, last.before, last.after = None, [], []
-    return _kept(s, known, last, execute)
+    return _run_and_save(s, known, last, execute)
 
 
 def _size(s: Session) -> int:
     return sum(b.size for b in reachable(s))
 
 
-def _kept_for_now(s: Session, last: Launched, execute: Callable[[], tuple[Outcome, float]]) -> tuple[Outcome, float]:
+def _run_and_compare(
+    s: Session, last: LaunchRecord, execute: Callable[[], tuple[Outcome, float]]
+) -> tuple[Outcome, float]:
     """Run it once more after itself, and find out whether it changes anything: a copy is not kept."""
     copies = 4 * _size(s)  # bytes and states, and both once more while they are compared
-    if last.looked > LOOKS or copies + resident() > s.options.memory // 8 * 7:
+    if last.large_comparisons > MAX_LARGE_COMPARISONS or copies + resident() > s.options.memory // 8 * 7:
         return execute()
-    last.looked += 1
+    last.large_comparisons += 1
     blocks = reachable(s)
     before = [_copy(s, b) for b in blocks]
-    seen, record = _seen(s), s.cuda.launches[-1]
+    seen, record = _side_effects(s), s.cuda.launches[-1]
     result = execute()
-    usual = "compiled_blocks" in record and _seen(s) == seen and not s.cuda.sticky
+    usual = "compiled_blocks" in record and _side_effects(s) == seen and not s.cuda.sticky
     same = usual and [b.address for b in reachable(s)] == [b.address for b in blocks]
     if same and not any(_changed(s, b, kept) for b, kept in zip(blocks, before, strict=True)):
-        last.result, last.idle_at = result, s.changes
+        last.result, last.unchanged_at = result, s.changes
     elif same:
-        last.looked += LOOKS // 3  # it goes on changing, it seems
+        last.large_comparisons += MAX_LARGE_COMPARISONS // 3  # it goes on changing, it seems
     return result
 
 
-def _kept(
-    s: Session, known: dict[Any, Launched], last: Launched, execute: Callable[[], tuple[Outcome, float]]
+def _run_and_save(
+    s: Session, known: dict[Any, LaunchRecord], last: LaunchRecord, execute: Callable[[], tuple[Outcome, float]]
 ) -> tuple[Outcome, float]:
     """Run it, with the card's memory kept as it was and as it is then."""
     blocks = reachable(s)
-    if last.missed > TRIES or sum(b.size for b in blocks) + sum(x.bytes for x in known.values()) > MOST:
-        last.missed = TRIES + 1
+    if last.misses > MAX_MISSES or sum(b.size for b in blocks) + sum(x.bytes for x in known.values()) > MAX_SAVED_BYTES:
+        last.misses = MAX_MISSES + 1
         return execute()
     before = [_copy(s, b) for b in blocks]
-    seen, record = _seen(s), s.cuda.launches[-1]
+    seen, record = _side_effects(s), s.cuda.launches[-1]
     result = execute()
     same = [b.address for b in reachable(s)] == [b.address for b in blocks]
-    if not same or "compiled_blocks" not in record or _seen(s) != seen or s.cuda.sticky:
+    if not same or "compiled_blocks" not in record or _side_effects(s) != seen or s.cuda.sticky:
         return result
     after = [_copy(s, b) for b, kept in zip(blocks, before, strict=True) if _changed(s, b, kept)]
     last.result, last.before, last.after = result, before, after
-    last.idle_at = -1 if after else s.changes
-    if sum(x.bytes for x in known.values()) > MOST:
-        last.result, last.before, last.after, last.missed = None, [], [], TRIES + 1
+    last.unchanged_at = -1 if after else s.changes
+    if sum(x.bytes for x in known.values()) > MAX_SAVED_BYTES:
+        last.result, last.before, last.after, last.misses = None, [], [], MAX_MISSES + 1
     return result
 
 
@@ -170,7 +174,7 @@ def _key(run: KernelRun) -> Any:
     return id(site.kernel), tuple(map(str, site.bindings.items())), sizes, arguments
 
 
-def _seen(s: Session) -> tuple[int, ...]:
+def _side_effects(s: Session) -> tuple[int, ...]:
     """What a launch may do beside its memory: print, find faults, launch others."""
     children = s.state.get("launched by kernels", 0)
     return s.console.count, sum(f.count for f in s.faults.all()), len(s.faults.notes), children

@@ -17,29 +17,29 @@ NUMBER = {"d": rb"[-+]?\d*\Z", "f": rb"[-+]?(\d+\.?\d*|\.\d*)?([eE]?[-+]?\d*)?\Z
 
 def scan(s: Session, format_: bytes, arguments: list[tuple[int, int]], take: Callable[[], bytes]) -> tuple[int, bytes]:
     """How many values were read (-1 at the end of input), and what was read too far."""
-    held = take()
+    lookahead = take()
     done, used, at = 0, 0, 0
     while at < len(format_):
         if format_[at : at + 1].isspace():
-            while held.isspace():
-                held = take()
+            while lookahead.isspace():
+                lookahead = take()
             at += 1
             continue
         match = SPEC.match(format_, at)
         if format_[at : at + 1] != b"%" or match is None:
-            if held != format_[at : at + 1]:
+            if lookahead != format_[at : at + 1]:
                 break
-            held = take()
+            lookahead = take()
             at += 1
             continue
         at = match.end()
         kind = match[4]
         if kind not in (b"c",) and not kind.startswith(b"["):
-            while held.isspace():
-                held = take()
-        if not held:
+            while lookahead.isspace():
+                lookahead = take()
+        if not lookahead:
             return (done if done else -1), b""
-        word, held = _word(kind, int(match[2] or 1 << 20), held, take)
+        word, lookahead = _word(kind, int(match[2] or 1 << 20), lookahead, take)
         if not word:
             break
         if match[1]:
@@ -50,17 +50,17 @@ def scan(s: Session, format_: bytes, arguments: list[tuple[int, int]], take: Cal
             break
         used += 1
         done += 1
-    return done, held
+    return done, lookahead
 
 
-def _word(kind: bytes, most: int, held: bytes, take: Callable[[], bytes]) -> tuple[bytes, bytes]:
+def _word(kind: bytes, most: int, lookahead: bytes, take: Callable[[], bytes]) -> tuple[bytes, bytes]:
     if kind == b"c":
         most = 1 if most == 1 << 20 else most
         out = b""
-        while held and len(out) < most:
-            out += held
-            held = take()
-        return out, held
+        while lookahead and len(out) < most:
+            out += lookahead
+            lookahead = take()
+        return out, lookahead
     good: Any
     if kind == b"s":
         good = lambda w: not w[-1:].isspace()  # noqa: E731
@@ -72,10 +72,10 @@ def _word(kind: bytes, most: int, held: bytes, take: Callable[[], bytes]) -> tup
         pattern = re.compile(NUMBER[family])
         good = lambda w: pattern.match(w) is not None  # noqa: E731
     out = b""
-    while held and len(out) < most and good(out + held):
-        out += held
-        held = take()
-    return out, held
+    while lookahead and len(out) < most and good(out + lookahead):
+        out += lookahead
+        lookahead = take()
+    return out, lookahead
 
 
 def _store(s: Session, kind: bytes, length: bytes, argument: tuple[int, int], word: bytes) -> bool:

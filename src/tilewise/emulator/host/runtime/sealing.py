@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from tilewise.errors import EngineError
 
 MAPS = "/proc/self/maps"
-READ, WRITE, RUN = 1, 2, 4
+READ, WRITE, EXEC = 1, 2, 4
 
 _sealed: list[tuple[int, int]] = []  # pages: where they begin and end
 
@@ -49,19 +49,19 @@ def _nothing() -> None:
 def seal() -> None:
     """Take the right to be written from every page that is executed. Stubs are made by `unsealed` from then on."""
     _sealed[:] = writable_code()
-    _allow(READ | RUN)
+    _set_rights(READ | EXEC)
 
 
 @contextlib.contextmanager
 def unsealed() -> Iterator[None]:
     """Stubs may be made here, by the runtime: compiled code does not run, and its stubs are not executed meanwhile."""
-    _allow(READ | WRITE)
+    _set_rights(READ | WRITE)
     try:
         yield
     finally:
-        _allow(READ | RUN)
+        _set_rights(READ | EXEC)
 
 
-def _allow(rights: int) -> None:
+def _set_rights(rights: int) -> None:
     for start, end in _sealed:
         _protect(start, end, rights)

@@ -24,11 +24,11 @@ from tilewise.errors import LimitError, TilewiseError
 Function = Callable[..., Any]
 FUNCTIONS: dict[str, Function] = {}  # of the runtime, by the name the program calls
 NEEDS: dict[str, str] = {}  # modules to import before the program starts, by the function that uses them
-LAUNCHES_TOLD = 1000
-LOOKED_AT = 32  # calls from one look at the time to the next, which takes a microsecond
+MAX_REPORTED_LAUNCHES = 1000
+CALLS_PER_TIME_CHECK = 32  # calls from one look at the time to the next, which takes a microsecond
 # what a program calls between two launches that leaves the card's memory as it is
 HARMLESS = frozenset({
-    "rt_launch", "rt_whole", "__cuda_event", "__cuda_event_record", "__cuda_event_free", "__cuda_elapsed",
+    "rt_launch", "rt_all_initialised", "__cuda_event", "__cuda_event_record", "__cuda_event_free", "__cuda_elapsed",
     "__cuda_last", "__cuda_sync", "__cuda_error_text", "__cuda_device", "__cuda_properties", "__cuda_attribute",
     "__now_ns", "clock", "time", "printf", "fprintf", "puts", "fflush",
 })  # fmt: skip
@@ -52,7 +52,7 @@ def runtime(*names: str, needs: str = "") -> Callable[[Function], Function]:
     return keep
 
 
-def plain_lines(text: str) -> str:
+def strip_file_numbers(text: str) -> str:
     """Lines of included files have large numbers, which name the file, too: in a sentence they are the file's own."""
     return LINE.sub(lambda found: f"line {int(found[1]) % SPAN}", text) if text else text
 
@@ -89,8 +89,8 @@ class Session:
     def line(self) -> int:
         return self.memory.line
 
-    def word(self, number: int) -> str:
-        return str(self.program.words[number])
+    def name(self, number: int) -> str:
+        return str(self.program.name_table[number])
 
     # -- ends
 
@@ -111,7 +111,7 @@ class Session:
             message = f"line {line}: the program wants input and was given none: tilewise run FILE < INPUT"
             self.finish(1, "crash", message)
 
-        self.faults.instead = ends
+        self.faults.on_missing_input = ends
 
     def finish(self, status: int, ended: str = "exit", message: str = "") -> None:
         """Tell what was found, and end this process, whatever telling it raises."""
@@ -148,13 +148,13 @@ class Session:
 
     def _document(self, status: int, ended: str, message: str) -> dict[str, Any]:
         for finding in self.faults.all():
-            finding.message, finding.hint = plain_lines(finding.message), plain_lines(finding.hint)
-            finding.evidence = plain_lines(finding.evidence)
+            finding.message, finding.hint = strip_file_numbers(finding.message), strip_file_numbers(finding.hint)
+            finding.evidence = strip_file_numbers(finding.evidence)
         return {
-            "status": status, "ended": ended, "message": plain_lines(message),
+            "status": status, "ended": ended, "message": strip_file_numbers(message),
             "findings": [f.to_json() for f in self.faults.all()],
-            "notes": [plain_lines(note) for note in self.faults.notes],
-            "launches": self.cuda.launches[:LAUNCHES_TOLD] if self.cuda is not None else [],
+            "notes": [strip_file_numbers(note) for note in self.faults.notes],
+            "launches": self.cuda.launches[:MAX_REPORTED_LAUNCHES] if self.cuda is not None else [],
             "open_line": not self.console.ended_line,
             "wanted": self.wanted,
             "sandbox": self.sandbox,
@@ -164,22 +164,22 @@ class Session:
         """Calls that follow each other closely keep the watch from its turn: here the program looks itself."""
         self.memory.next_epoch()
         self.calls += 1
-        if self.calls % LOOKED_AT == 0 and time.thread_time() > self.options.seconds:
+        if self.calls % CALLS_PER_TIME_CHECK == 0 and time.thread_time() > self.options.seconds:
             raise LimitError(f"{self.options.too_long}; it was near line {self.source.place(self.line, 1).line} then")
 
     def guarded(self, function: Function) -> Function:
         """A callback from compiled code: an error in it ends the program, it is never lost."""
-        quiet = function is FUNCTIONS.get("rt_whole")
+        quiet = function is FUNCTIONS.get("rt_all_initialised")
         changing = not any(function is FUNCTIONS.get(name) for name in HARMLESS)
         memory = self.memory
-        next_epoch, still = _nothing if quiet else self._next_epoch, memory.still
+        next_epoch, still = _nothing if quiet else self._next_epoch, memory.lock
 
         def call(*arguments: Any) -> Any:
             self.changes += changing
             try:
                 with still:
                     next_epoch()
-                    if memory.crowded:
+                    if memory.collapse_due:
                         memory.collapse_now()
                     return function(self, *arguments)
             except LimitError as error:

@@ -14,7 +14,7 @@ from tilewise.errors import EngineError
 
 
 @dataclass
-class Out:
+class OutputStream:
     """One output stream's state; `target` is 1, 2, or its own buffer."""
 
     target: int
@@ -24,7 +24,7 @@ class Out:
     fixed: str = ""  # "f" or "e"
     base: int = 10
     align: int = 0  # 1 left, 2 internal
-    words: bool = False  # boolalpha
+    boolalpha: bool = False  # boolalpha
     plus: bool = False
     point: bool = False
     upper: bool = False
@@ -36,17 +36,17 @@ class Out:
 
 SETTINGS: tuple[tuple[str, Callable[[int], object]], ...] = (  # by their numbers in streams.h
     ("width", int), ("precision", int), ("fill", lambda v: bytes([v & 255])), ("fixed", lambda v: ("", "f", "e")[v]),
-    ("base", int), ("align", int), ("words", bool), ("plus", bool), ("point", bool), ("upper", bool),
+    ("base", int), ("align", int), ("boolalpha", bool), ("plus", bool), ("point", bool), ("upper", bool),
     ("showbase", bool),
 )  # fmt: skip
 
 
-def out(s: Session, number: int) -> Out:
-    known: dict[int, Out] = s.state.setdefault("out", {1: Out(1), 2: Out(2)})
-    return known.get(number) or Out(number, buffer=bytearray())
+def out(s: Session, number: int) -> OutputStream:
+    known: dict[int, OutputStream] = s.state.setdefault("out", {1: OutputStream(1), 2: OutputStream(2)})
+    return known.get(number) or OutputStream(number, buffer=bytearray())
 
 
-def send(s: Session, o: Out, data: bytes) -> None:
+def write_padded(s: Session, o: OutputStream, data: bytes) -> None:
     if o.width > len(data):
         check_places(o.width)
         pad = o.fill * (o.width - len(data))
@@ -83,7 +83,7 @@ def os_integer(s: Session, number: int, value: int, size: int) -> None:
         if o.showbase:
             text = ("0x" if o.base == 16 else "0") + text
         text = text.upper() if o.upper else text
-    send(s, o, text.encode())
+    write_padded(s, o, text.encode())
 
 
 @runtime("__os_u")
@@ -94,10 +94,10 @@ def os_unsigned(s: Session, number: int, value: int, size: int) -> None:
 @runtime("__os_d")
 def os_real(s: Session, number: int, value: float) -> None:
     o = out(s, number)
-    send(s, o, real_text(o, value))
+    write_padded(s, o, real_text(o, value))
 
 
-def real_text(o: Out, value: float) -> bytes:
+def real_text(o: OutputStream, value: float) -> bytes:
     places = o.precision if o.precision >= 0 else 6  # fewer than none are no wish, as printf has it
     check_places(places)
     kind = o.fixed or "g"
@@ -108,28 +108,28 @@ def real_text(o: Out, value: float) -> bytes:
 
 @runtime("__os_s")
 def os_string(s: Session, number: int, text: int) -> None:
-    send(s, out(s, number), string(s, text) if text else b"")
+    write_padded(s, out(s, number), string(s, text) if text else b"")
 
 
 @runtime("__os_n")
 def os_bytes(s: Session, number: int, text: int, size: int) -> None:
-    send(s, out(s, number), s.memory.view(text, size).tobytes() if size else b"")
+    write_padded(s, out(s, number), s.memory.view(text, size).tobytes() if size else b"")
 
 
 @runtime("__os_c")
 def os_character(s: Session, number: int, c: int) -> None:
-    send(s, out(s, number), bytes([c & 255]))
+    write_padded(s, out(s, number), bytes([c & 255]))
 
 
 @runtime("__os_b")
 def os_boolean(s: Session, number: int, value: int) -> None:
     o = out(s, number)
-    send(s, o, (b"true" if value else b"false") if o.words else (b"1" if value else b"0"))
+    write_padded(s, o, (b"true" if value else b"false") if o.boolalpha else (b"1" if value else b"0"))
 
 
 @runtime("__os_p")
 def os_pointer(s: Session, number: int, value: int) -> None:
-    send(s, out(s, number), f"{value:#x}".encode() if value else b"0")
+    write_padded(s, out(s, number), f"{value:#x}".encode() if value else b"0")
 
 
 @runtime("__os_set")
@@ -146,7 +146,7 @@ def os_set(s: Session, number: int, what: int, value: int) -> int:
 def os_flush(s: Session, number: int) -> None:
     o = out(s, number)
     if o.target == 1 and o.buffer is None:
-        s.console.asked()
+        s.console.flush_requested()
 
 
 @runtime("__os_new")
@@ -154,7 +154,7 @@ def os_new(s: Session) -> int:
     out(s, 1)
     known = s.state["out"]
     number = len(known) + 1
-    known[number] = Out(number, buffer=bytearray())
+    known[number] = OutputStream(number, buffer=bytearray())
     return number
 
 
@@ -191,7 +191,7 @@ def os_file(s: Session, number: int, name: int, mode: int) -> int:
 # -- input
 
 
-class In:
+class InputStream:
     def __init__(self, data: bytes | None) -> None:
         self.data = data  # None: the program's stdin
         self.at = 0
@@ -206,11 +206,11 @@ class In:
         return self.data[self.at - 1 : self.at]
 
 
-def source(s: Session, number: int) -> In:
-    known: dict[int, In] = s.state.setdefault("in", {0: In(None)})
+def source(s: Session, number: int) -> InputStream:
+    known: dict[int, InputStream] = s.state.setdefault("in", {0: InputStream(None)})
     found = known.get(number)
     if found is None:  # a file that could not be opened: reading from it fails
-        found = In(b"")
+        found = InputStream(b"")
         found.good = False
     return found
 
@@ -219,7 +219,7 @@ def source(s: Session, number: int) -> In:
 def is_new(s: Session, text: int, size: int) -> int:
     source(s, 0)
     known = s.state["in"]
-    known[len(known)] = In(s.memory.view(text, size).tobytes() if size else b"")
+    known[len(known)] = InputStream(s.memory.view(text, size).tobytes() if size else b"")
     return len(known) - 1
 
 
@@ -231,7 +231,7 @@ def is_file(s: Session, name: int) -> int:
     source(s, 0)
     known = s.state["in"]
     with handle:
-        known[len(known)] = In(handle.read())
+        known[len(known)] = InputStream(handle.read())
     return len(known) - 1
 
 

@@ -36,7 +36,7 @@ def _integer(s: Session, site: Any, arguments: int, which: int) -> int | None:
     return int(struct.unpack("<" + {1: "b", 2: "h", 4: "i", 8: "q"}[type_.size], data)[0])
 
 
-def tell_swapped(s: Session, site: Any, arguments: int, before: set[int]) -> None:
+def report_swapped(s: Session, site: Any, arguments: int, before: set[int]) -> None:
     """After a launch; `before` are the findings that there were then."""
     for one, two, first, second in swapped(s, site, arguments):
         name, line = site.kernel.name, site.node.line

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tilewise.emulator.host.runtime.cuda_memory import move
-from tilewise.emulator.host.runtime.memory import CARD
+from tilewise.emulator.host.runtime.memory import CARD_UNINIT
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
 
 
 @runtime("__thrust_memory")
 def memory(s: Session, size: int) -> int:
-    return s.memory.allocate(max(1, size), "device_vector", s.line, device=True, host=False, state=CARD).address
+    return s.memory.allocate(max(1, size), "device_vector", s.line, device=True, host=False, state=CARD_UNINIT).address
 
 
 @runtime("__thrust_free")

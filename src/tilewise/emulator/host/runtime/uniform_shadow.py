@@ -20,12 +20,12 @@ LEAST = 1 << 14  # bytes from which on asking the system pays
 PIECE = 1 << 20  # bytes that are mapped, or compared, at once
 FILE = 2 * PIECE  # of each state; pieces beside each other continue in it, so that the system joins them
 KINDS = frozenset({0, 1, 3, 4, 6, 9, 11})  # states that whole arrays have
-MOST_MAPPED = 1 << 14  # pieces: the system gives a process 65,530 mappings
+MAX_MAPPED = 1 << 14  # pieces: the system gives a process 65,530 mappings
 SHARED, FIXED, PRIVATE, ANONYMOUS, NO_RESERVE = 0x1, 0x10, 0x2, 0x20, 0x4000  # of Linux
 FAILED = (1 << 64) - 1  # MAP_FAILED
 SWAPPED, FILES = np.uint64(1 << 62), np.uint64(1 << 61)  # bits of an entry of /proc/self/pagemap
 VALUE = 2
-Kept = list[tuple[int, int, Any]]  # where, how many, and their states
+SavedStates = list[tuple[int, int, Any]]  # where, how many, and their states
 
 
 class UniformShadow:
@@ -34,11 +34,11 @@ class UniformShadow:
         self._start = shadow.ctypes.data
         self._pages: dict[int, tuple[int, Any]] = {}  # by state: the file, its pages to compare with
         self._mapped: dict[int, int] = {}  # by number: the state that a piece was mapped to
-        self.works = sys.platform == "linux" and hasattr(os, "memfd_create") and FILE % mmap.PAGESIZE == 0
-        self._system = -1
-        if self.works:
+        self.supported = sys.platform == "linux" and hasattr(os, "memfd_create") and FILE % mmap.PAGESIZE == 0
+        self._pagemap = -1
+        if self.supported:
             with contextlib.suppress(OSError):
-                self._system = os.open("/proc/self/pagemap", os.O_RDONLY)
+                self._pagemap = os.open("/proc/self/pagemap", os.O_RDONLY)
             libc = ctypes.CDLL(None)
             self._compare, self._map_pages = libc.memcmp, libc.mmap
             self._compare.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
@@ -49,7 +49,7 @@ class UniformShadow:
 
     def fill(self, at: int, size: int, state: int) -> None:
         first, last = -(-at // PIECE) * PIECE, (at + size) // PIECE * PIECE
-        if last <= first or not self.works:
+        if last <= first or not self.supported:
             self._shadow[at : at + size] = state
             return
         self._shadow[at:first] = state
@@ -97,11 +97,11 @@ class UniformShadow:
 
     def of(self, at: int, size: int) -> int | None:
         """The state that all these bytes have, at most a piece; None where they differ."""
-        if size < LEAST or not self.works:
+        if size < LEAST or not self.supported:
             return None
         numbers = range(at // PIECE, -(-(at + size) // PIECE))
         known = {self._mapped.get(number, -1) for number in numbers}
-        if known != {-1} and len(known) == 1 and all(self._looks(number)[1] for number in numbers):
+        if known != {-1} and len(known) == 1 and all(self._page_status(number)[1] for number in numbers):
             return known.pop()
         state = int(self._shadow[at])
         if state not in KINDS or int(self._shadow[at + size - 1]) != state:
@@ -109,15 +109,15 @@ class UniformShadow:
         same = self._compare(self._start + at, self._pages_of(state)[1].ctypes.data, size) == 0
         return state if same else None
 
-    def kept(self, at: int, size: int) -> Kept:
+    def save(self, at: int, size: int) -> SavedStates:
         """The states as they are now: where a piece is all alike, that one state."""
-        out: Kept = []
+        out: SavedStates = []
         for start, end in self._pieces(at, size):
             state = self.of(start, end - start)
             out.append((start, end - start, self._shadow[start:end].copy() if state is None else state))
         return out
 
-    def restore(self, kept: Kept) -> None:
+    def restore(self, kept: SavedStates) -> None:
         for at, size, state in kept:
             if isinstance(state, int):
                 self.fill(at, size, state)
@@ -129,9 +129,11 @@ class UniformShadow:
     def collapse(self, at: int, size: int, again: bool = False) -> None:
         """Give back the pages of pieces that have values everywhere by now; who stores there meanwhile stores the same,
         and nobody may take values away. `again`: also those that the system counts of pieces given back before."""
-        for number in range(-(-at // PIECE), (at + size) // PIECE if self.works else 0):
+        for number in range(-(-at // PIECE), (at + size) // PIECE if self.supported else 0):
             start, state = number * PIECE, self._mapped.get(number, 0)
-            there, untouched = (True, False) if not state & VALUE else self._looks(number) if again else (False, True)
+            there, untouched = (
+                (True, False) if not state & VALUE else self._page_status(number) if again else (False, True)
+            )
             if not there:
                 continue
             if not untouched:
@@ -140,12 +142,12 @@ class UniformShadow:
             if state & VALUE:
                 self._map(start, start + PIECE, state)
 
-    def _looks(self, number: int) -> tuple[bool, bool]:
+    def _page_status(self, number: int) -> tuple[bool, bool]:
         """Of a piece that was mapped: whether the system counts pages of it, and whether all are still the file's."""
-        if self._system < 0:
+        if self._pagemap < 0:
             return True, False
         first = (self._start + number * PIECE) // mmap.PAGESIZE
-        data = os.pread(self._system, 8 * (PIECE // mmap.PAGESIZE), 8 * first)
+        data = os.pread(self._pagemap, 8 * (PIECE // mmap.PAGESIZE), 8 * first)
         entries = np.frombuffer(data, np.uint64)
         there = entries >= SWAPPED  # in memory, or outside it
         return bool(there.any()), not (there & ((entries & FILES) == 0)).any()
@@ -162,7 +164,7 @@ class UniformShadow:
         if first < 0 or last > len(self._shadow):  # what is mapped there goes
             raise MemoryError
         numbers = range(first // PIECE, last // PIECE)
-        if len(self._mapped) + len(numbers) > MOST_MAPPED and state:
+        if len(self._mapped) + len(numbers) > MAX_MAPPED and state:
             self._shadow[first:last] = state
             return
         for number in numbers:

@@ -1,1 +1,1 @@
-"""Kernels whose threads are compiled to run side by side: lanes of vectors instead of one thread after another."""
+"""Vectorised kernels: a group of threads becomes the lanes of LLVM vectors."""

@@ -1,4 +1,4 @@
-"""Calls from lanes: the function is called for one after another, with that lane's threadIdx."""
+"""Calls with divergent arguments: a loop over the active lanes calls the function with that lane's threadIdx."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tilewise.emulator.host.lower.lanes.divergence import BARRIER
 from tilewise.emulator.host.lower.lanes.linear import as_scalar, widen
 from tilewise.emulator.host.lower.lanes.mask import lanes_of
 from tilewise.emulator.host.lower.lanes.memory import from_memory, in_memory, to_memory
-from tilewise.emulator.host.lower.values import KNOWN, Local, NotInLockstep, Value, Wide
+from tilewise.emulator.host.lower.values import UNCHECKED, Local, NotInLockstep, Value, Wide
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late
-from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar
+from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar, stored
 
 VECTORS = {
     "sqrtf": ("sqrt", 1),
@@ -26,7 +26,7 @@ VECTORS = {
 
 
 def call_in_lanes(b: Builder, node: tree.Call) -> Any:
-    """What lanes may differ in, and a barrier; None for what is called once for all lanes."""
+    """A barrier or a divergent call; None for a call that is uniform: it is lowered as for one thread."""
     if isinstance(node.function, tree.Name) and node.function.name == BARRIER:
         return late.BUILTIN["__wait"](b, tree.Call(node.function, [tree.Number(1, types.INT)], line=node.line))
     if not lanes_of(b).varies(node):
@@ -39,7 +39,7 @@ def call_in_lanes(b: Builder, node: tree.Call) -> Any:
 
 
 def _lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Any:
-    """The call's value in all lanes; `given` are literals as they stand, Values and Wides."""
+    """The call's value in all lanes; `given` are literals (tree nodes), Values and Wides."""
     name = node.function.name.rpartition("::")[2]
     if node.function.name in late.BUILTIN:
         raise NotInLockstep(f"a call of {name} at line {node.line}")
@@ -49,7 +49,7 @@ def _lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Any:
         if made is not None:
             return made
     lanes = lanes_of(b)
-    slots = [_kept(b, value) if isinstance(value, Wide) else "" for value in given]
+    slots = [_spilled(b, value) if isinstance(value, Wide) else "" for value in given]
     mask = lanes.mask_bits(b)
     counter = b.alloca("i64")
     b.emit(f"store i64 0, ptr {counter}")
@@ -60,22 +60,20 @@ def _lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Any:
     b.branch(b.make(f"trunc {lanes.bits} {b.make(f'lshr {lanes.bits} {mask}, {number}')} to i1"), run, more)
     b.begin(run)
     b.emit(f"call void @set_lane(i64 {lane})")
-    result = _called(b, node, [_of_lane(b, v, s, lane) for v, s in zip(given, slots, strict=True)])
-    kept = ""
-    if result.type is not types.VOID:
-        kept = _keep(b, result, lane)
+    result = _call_once(b, node, [_of_lane(b, v, s, lane) for v, s in zip(given, slots, strict=True)])
+    results = _store_result(b, result, lane) if result.type is not types.VOID else ""
     b.begin(more)
     b.emit(f"store i64 {b.make(f'add i64 {lane}, 1')}, ptr {counter}")
     b.branch(b.make(f"icmp ult i64 {lane}, {lanes.width - 1}"), head, done)
     b.begin(done)
-    if not kept:
+    if not results:
         return result
     kind = lanes.vector(in_memory(result.type).llvm)
-    return from_memory(b, result.type, b.make(f"load {kind}, ptr {kept}"))
+    return from_memory(b, result.type, b.make(f"load {kind}, ptr {results}"))
 
 
 def _as_vector(b: Builder, what: str, single: bool, given: list[Any]) -> Wide | None:
-    """sqrt, fabs and fma of floating values: one instruction for all lanes."""
+    """sqrt, fabs and fma of floating values as a vector intrinsic."""
     if not any(isinstance(v, Wide) for v in given) or not all(isinstance(v, (Wide, Value)) for v in given):
         return None
     if not all(isinstance(v.type, Scalar) and v.type.floating for v in given):
@@ -89,8 +87,8 @@ def _as_vector(b: Builder, what: str, single: bool, given: list[Any]) -> Wide | 
     return Wide(type_, b.make(f"call {kind} @{intrinsic}({texts})"))
 
 
-def _kept(b: Builder, value: Wide) -> str:
-    """A vector in memory, for its lanes to be taken out."""
+def _spilled(b: Builder, value: Wide) -> str:
+    """A stack slot with the vector, from which single lanes are loaded."""
     kind, text = to_memory(b, value)
     slot = b.alloca(kind)
     b.emit(f"store {kind} {text}, ptr {slot}")
@@ -107,8 +105,8 @@ def _of_lane(b: Builder, value: Any, slot: str, lane: str) -> Any:
     return Value(value.type, b.from_memory(value.type, text))
 
 
-def _called(b: Builder, node: tree.Call, values: list[Any]) -> Value:
-    """The call for one lane: its arguments are variables that hold what was computed for all."""
+def _call_once(b: Builder, node: tree.Call, values: list[Any]) -> Value:
+    """The call for one lane: each computed argument becomes a hidden variable, so that it is not evaluated again."""
     b.note_line(b.line)
     with b.scope(), b.full_expression():
         names: list[Any] = []
@@ -116,9 +114,9 @@ def _called(b: Builder, node: tree.Call, values: list[Any]) -> Value:
             if isinstance(value, tree.Node):
                 names.append(value)
                 continue
-            slot = b.alloca(b.stored(value.type))
-            b.emit(f"store {b.stored(value.type)} {b.to_memory(value.type, value.text)}, ptr {slot}")
-            b.declare(f"$ {i}", Local(value.type, slot, KNOWN, register=True))
+            slot = b.alloca(stored(value.type))
+            b.emit(f"store {stored(value.type)} {b.to_memory(value.type, value.text)}, ptr {slot}")
+            b.declare(f"$ {i}", Local(value.type, slot, UNCHECKED, register=True))
             names.append(tree.Name(f"$ {i}", line=node.line))
         made = rvalue(b, late.lower(b, tree.Call(node.function, names, line=node.line)))
     if isinstance(made.type, (Record, Array)):
@@ -126,8 +124,8 @@ def _called(b: Builder, node: tree.Call, values: list[Any]) -> Value:
     return made
 
 
-def _keep(b: Builder, result: Value, lane: str) -> str:
-    """What the call gave, in its lane of a vector in memory."""
+def _store_result(b: Builder, result: Value, lane: str) -> str:
+    """Store one lane's result into a vector on the stack; the vector's slot."""
     llvm, text = in_memory(result.type).llvm, b.to_memory(result.type, result.text)
     if isinstance(result.type, Pointer):
         text = b.make(f"ptrtoint ptr {text} to i64")

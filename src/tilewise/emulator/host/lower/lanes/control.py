@@ -1,4 +1,4 @@
-"""Control flow that lanes take differently: each way is taken with the lanes that want it, one after the other."""
+"""Divergent control flow: both sides of a branch run one after the other, each with the mask of its lanes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tilewise.emulator.host.lower.conversion import convert, rvalue
 from tilewise.emulator.host.lower.lanes.linear import widen
 from tilewise.emulator.host.lower.lanes.mask import (
     enter,
+    inverted,
     lanes_of,
     leave_if_empty,
     leave_regions,
     narrow,
-    opposite,
     region,
     vector,
 )  # fmt: skip
@@ -25,17 +25,17 @@ from tilewise.emulator.parse.types import Array
 LOGICAL = {"&&": "and", "||": "or"}
 
 
-def _simple(b: Builder, node: Any) -> bool:
-    """Nothing is touched by it: it may be computed for lanes that do not want it."""
+def _speculatable(b: Builder, node: Any) -> bool:
+    """Whether it accesses no memory and has no side effect, so that inactive lanes may compute it, too."""
     if isinstance(node, tree.Name):
         local = b.find(node.name)
         return local is not None and not local.flag and not isinstance(local.type, Array)
     if isinstance(node, tree.Binary):
-        return node.op != "," and _simple(b, node.left) and _simple(b, node.right)
+        return node.op != "," and _speculatable(b, node.left) and _speculatable(b, node.right)
     if isinstance(node, tree.Unary):
-        return node.op in "+-!~" and _simple(b, node.operand)
+        return node.op in "+-!~" and _speculatable(b, node.operand)
     if isinstance(node, tree.Cast):
-        return _simple(b, node.operand)
+        return _speculatable(b, node.operand)
     if isinstance(node, tree.Member) and isinstance(node.base, tree.Name):
         return node.base.name in ("threadIdx", "blockIdx", "blockDim", "gridDim")
     return isinstance(node, tree.Number)
@@ -49,28 +49,28 @@ def _truths(b: Builder, node: Any) -> str:
 def logical(b: Builder, node: tree.Binary) -> Value:
     kind, word = lanes_of(b).vector("i1"), LOGICAL[node.op]
     left = _truths(b, node.left)
-    if _simple(b, node.right):
+    if _speculatable(b, node.right):
         return Wide(types.BOOL, b.make(f"{word} {kind} {left}, {_truths(b, node.right)}"))
     slot = b.alloca(kind)
     b.emit(f"store {kind} {left}, ptr {slot}")
-    with region(b, left if node.op == "&&" else opposite(b, left)):
+    with region(b, left if node.op == "&&" else inverted(b, left)):
         b.emit(f"store {kind} {b.make(f'{word} {kind} {left}, {_truths(b, node.right)}')}, ptr {slot}")
     return Wide(types.BOOL, b.make(f"load {kind}, ptr {slot}"))
 
 
 def ternary(b: Builder, node: tree.Ternary) -> Value:
     condition, sides = _truths(b, node.condition), (node.yes, node.no)
-    if _simple(b, node.yes) and _simple(b, node.no):
+    if _speculatable(b, node.yes) and _speculatable(b, node.no):
         made = [rvalue(b, late.lower(b, side)) for side in sides]
         type_ = late.common_type(b, *made)
         one, two = (widen(b, convert(b, value, type_)).vector for value in made)
     else:
-        type_ = late.common_type(b, *(Value(late._type_only(b, side), "") for side in sides))
+        type_ = late.common_type(b, *(Value(late.unevaluated_type(b, side), "") for side in sides))
         slots = []
-        for side, asked in zip(sides, (condition, opposite(b, condition)), strict=True):
+        for side, mask in zip(sides, (condition, inverted(b, condition)), strict=True):
             slots.append(b.alloca(vector(b, type_)))
             b.emit(f"store {vector(b, type_)} zeroinitializer, ptr {slots[-1]}")
-            with region(b, asked):
+            with region(b, mask):
                 value = widen(b, convert(b, late.lower(b, side), type_))
                 b.emit(f"store {vector(b, type_)} {value.vector}, ptr {slots[-1]}")
         one, two = (b.make(f"load {vector(b, type_)}, ptr {slot}") for slot in slots)
@@ -80,19 +80,19 @@ def ternary(b: Builder, node: tree.Ternary) -> Value:
 
 def branch(b: Builder, node: tree.If, test: Wide) -> None:
     truths = lanes_of(b).vector("i1")
-    kept = b.alloca(truths)
-    b.emit(f"store {truths} {test.vector}, ptr {kept}")
+    slot = b.alloca(truths)
+    b.emit(f"store {truths} {test.vector}, ptr {slot}")
     for side in (node.yes, node.no):
         if side is not None:
-            asked = b.make(f"load {truths}, ptr {kept}")
-            with region(b, asked if side is node.yes else opposite(b, asked)), b.scope():
+            taken = b.make(f"load {truths}, ptr {slot}")
+            with region(b, taken if side is node.yes else inverted(b, taken)), b.scope():
                 late.statement(b, side)
 
 
 def loop(b: Builder, node: Any) -> bool:
-    """A loop that lanes leave one by one: it goes on while there is one in it. Whether this is such a loop."""
+    """A loop whose lanes leave in different iterations: it runs while any lane is active. False for other loops."""
     lanes = lanes_of(b)
-    if id(node) not in lanes.divergence.leaving:
+    if id(node) not in lanes.divergence.divergent_loops:
         return False
     head, check, body, step, go = (b.label() for _ in range(5))
     whole = enter(b, lanes.mask(b), b.label())
@@ -107,7 +107,7 @@ def loop(b: Builder, node: Any) -> bool:
     b.branch(lanes.any(b), body, whole.exit)
     b.begin(body)
     enter(b, lanes.mask(b), step)
-    late.loop_body(b, node.body, Target(whole.exit, step, len(b.scopes), len(lanes.regions), parted=True))
+    late.loop_body(b, node.body, Target(whole.exit, step, len(b.scopes), len(lanes.regions), divergent=True))
     lanes.regions.pop()
     b.begin(step)
     b.branch(lanes.any(b), go, whole.exit)
@@ -123,11 +123,11 @@ def loop(b: Builder, node: Any) -> bool:
 
 
 def jump(b: Builder, node: tree.Jump) -> bool:
-    """break and continue of some of the lanes; False where all that run here go on together."""
+    """A divergent break or continue; False where all active lanes jump together."""
     target, regions = b.targets[-1], lanes_of(b).regions
-    if target.parted:
+    if target.divergent:
         b.clean_to(target.depth)
         leave_regions(b, regions[target.regions - (2 if node.keyword == "break" else 1) :])  # the loop's and its body's
     elif target.regions != len(regions):
         raise NotInLockstep(f"{node.keyword} at line {node.line}")
-    return target.parted
+    return target.divergent

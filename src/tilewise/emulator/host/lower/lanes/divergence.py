@@ -1,7 +1,8 @@
-"""Which variables of a kernel have the same value in all lanes, and which loops lanes leave one by one.
+"""Divergence analysis: which variables of a kernel are uniform over the lanes, and which loops lanes leave separately.
 
-A region is code that only some of the lanes run: a branch whose condition varies, a loop that is left at different
-times. A variable varies if it is given a varying value, or is assigned to in another region than it was declared in."""
+A region is code that only some lanes run: under a varying condition, or in a loop that lanes leave in different
+iterations. A variable varies if it is assigned a varying value, or assigned in another region than its declaration's.
+The analysis is repeated until nothing changes."""
 
 from __future__ import annotations
 
@@ -28,47 +29,46 @@ class Declared:
 
 
 @dataclass
-class Around:
-    """A loop around the statement that is looked at."""
-
+class EnclosingLoop:
     node: Any
     region: int
 
 
 class Divergence:
-    def __init__(self, parameters: list[Any], body: Any, rows: bool) -> None:
-        self.rows = rows  # the lanes of a group lie in one row: threadIdx.y and .z are the same in all of them
-        self.varying: set[int] = set()  # declarations, by their node
-        self.assigned: set[int] = set()  # declarations that are given a value later on
-        self.leaving: set[int] = set()  # loops that are left lane by lane
+    def __init__(self, parameters: list[Any], body: Any, one_row: bool) -> None:
+        self.one_row = one_row  # all lanes of a group have the same threadIdx.y and .z
+        self.varying_variables: set[int] = set()  # ids of declarations
+        self.reassigned: set[int] = set()  # ids of declarations that are assigned after their initialisation
+        self.divergent_loops: set[int] = set()  # ids of loops that lanes leave in different iterations
         self.changed = True
         while self.changed:
             self.changed = False
-            self.varied: set[int] = set()  # expressions that lanes may differ in, by their node
+            self.varying_nodes: set[int] = set()  # ids of expressions
             self.regions = 1
             self.region = 0
-            self.loops: list[Around] = []
+            self.loops: list[EnclosingLoop] = []
             self.scopes: list[dict[str, Declared]] = [{p.name: Declared(p, 0) for p in parameters}]
             self.statement(body)
 
-    def _note(self, known: set[int], node: Any) -> None:
-        if id(node) not in known:
-            known.add(id(node))
+    def _add(self, found: set[int], node: Any) -> None:
+        if id(node) not in found:
+            found.add(id(node))
             self.changed = True
 
     def _find(self, name: str) -> Declared | None:
         return next((s[name] for s in reversed(self.scopes) if name in s), None)
 
     @contextmanager
-    def _in_region(self, enter: bool = True) -> Iterator[None]:
-        kept = self.region
+    def _scope(self, enter: bool) -> Iterator[None]:
+        """A scope, in a region of its own if `enter`."""
+        outer = self.region
         if enter:
             self.region = self.regions
             self.regions += 1
         self.scopes.append({})
         yield
         self.scopes.pop()
-        self.region = kept
+        self.region = outer
 
     # -- statements
 
@@ -86,7 +86,7 @@ class Divergence:
         handler(node)
 
     def _block(self, node: tree.Block) -> None:
-        with self._in_region(False):
+        with self._scope(False):
             for item in node.body:
                 self.statement(item)
 
@@ -104,29 +104,29 @@ class Divergence:
             given = item.init if item.init is not None else item.arguments
             varies = given is not None and self.varies(given)
             if varies:
-                self._note(self.varying, item)
+                self._add(self.varying_variables, item)
             self.scopes[-1][item.name] = Declared(item, self.region, array)
 
     def _if(self, node: tree.If) -> None:
         if node.init is not None or isinstance(node.condition, tree.Declaration):
             raise NotInLockstep(f"a variable declared in a condition at line {node.line}")
-        parts = self.varies(node.condition)
+        divergent = self.varies(node.condition)
         for side in (node.yes, node.no):
             if side is not None:
-                with self._in_region(parts):
+                with self._scope(divergent):
                     self.statement(side)
 
     def _loop(self, node: Any) -> None:
         if isinstance(node.condition, tree.Declaration):
             raise NotInLockstep(f"a variable declared in a condition at line {node.line}")
-        parts = id(node) in self.leaving
-        with self._in_region(parts):
+        divergent = id(node) in self.divergent_loops
+        with self._scope(divergent):
             if isinstance(node, tree.For):
                 self.statement(node.init)
             if node.condition is not None and self.varies(node.condition):
-                self._note(self.leaving, node)
-            with self._in_region(parts):
-                self.loops.append(Around(node, self.region))
+                self._add(self.divergent_loops, node)
+            with self._scope(divergent):
+                self.loops.append(EnclosingLoop(node, self.region))
                 self.statement(node.body)
                 self.loops.pop()
             if isinstance(node, tree.For) and node.step is not None:
@@ -136,15 +136,15 @@ class Divergence:
         if not self.loops:
             raise NotInLockstep(f"{node.keyword} at line {node.line}")
         if self.loops[-1].region != self.region:
-            self._note(self.leaving, self.loops[-1].node)
+            self._add(self.divergent_loops, self.loops[-1].node)
 
     # -- expressions
 
     def varies(self, node: Any) -> bool:
-        """Whether lanes may differ in it. What it assigns to is noted."""
+        """Whether its value may differ between lanes. Records the variables that it assigns."""
         out = self._varies(node)
         if out:
-            self.varied.add(id(node))
+            self.varying_nodes.add(id(node))
         return out
 
     def _varies(self, node: Any) -> bool:
@@ -161,20 +161,20 @@ class Divergence:
         if isinstance(node, tree.Member) and isinstance(node.base, tree.Name) and node.base.name == "threadIdx":
             if node.name not in ("x", "y", "z"):
                 raise NotInLockstep(f"threadIdx.{node.name} at line {node.line}")
-            return node.name == "x" or not self.rows
+            return node.name == "x" or not self.one_row
         if isinstance(node, tree.SizeOf) and node.operand is not None:
             raise NotInLockstep(f"sizeof of a value at line {node.line}")
         if isinstance(node, (tree.SizeOf, tree.TypeName, tree.TypeFixed, tree.TypePointer, tree.TypeConst)):
             return False
         if isinstance(node, tree.Ternary) or (isinstance(node, tree.Binary) and node.op in ("&&", "||")):
-            return self._in_part(node)
+            return self._conditional(node)
         if isinstance(node, (tree.Lambda, tree.New, tree.Delete, tree.Throw, tree.Launch, tree.This)):
             raise NotInLockstep(f"{type(node).__name__} at line {node.line}")
         return self._any([getattr(node, name) for name in node.__slots__])
 
     def _any(self, nodes: Any) -> bool:
         out = False
-        for node in nodes:  # each is looked at: it may assign
+        for node in nodes:  # not any(): each is visited, since it may assign
             out = self.varies(node) or out
         return out
 
@@ -182,16 +182,15 @@ class Divergence:
         if node.name == "threadIdx":
             raise NotInLockstep(f"threadIdx as a whole at line {node.line}")
         found = self._find(node.name)
-        return found is not None and (found.array or id(found.node) in self.varying)
+        return found is not None and (found.array or id(found.node) in self.varying_variables)
 
-    def _in_part(self, node: Any) -> bool:
+    def _conditional(self, node: Any) -> bool:
         first, rest = (
             (node.condition, [node.yes, node.no]) if isinstance(node, tree.Ternary) else (node.left, [node.right])
         )
-        parts = self.varies(first)
-        out = parts
+        out = divergent = self.varies(first)
         for side in rest:
-            with self._in_region(parts):
+            with self._scope(divergent):
                 out = self.varies(side) or out
         return out
 
@@ -204,10 +203,10 @@ class Divergence:
         found = self._find(root.name) if isinstance(root, tree.Name) else None
         if found is None:
             return self.varies(target) or varies
-        self.assigned.add(id(found.node))
+        self.reassigned.add(id(found.node))
         if varies or found.region != self.region:
-            self._note(self.varying, found.node)
-        return id(found.node) in self.varying
+            self._add(self.varying_variables, found.node)
+        return id(found.node) in self.varying_variables
 
     def _call(self, node: tree.Call) -> bool:
         given = self.varies(node.arguments)
@@ -215,7 +214,7 @@ class Divergence:
             raise NotInLockstep(f"a call that is not by a function's name at line {node.line}")
         name = node.function.name
         if self._find(name) is not None:
-            raise NotInLockstep(f"a call by way of {name} at line {node.line}")
+            raise NotInLockstep(f"a call through the variable {name} at line {node.line}")
         if name == BARRIER:
             if self.region:
                 raise NotInLockstep(f"a barrier that only some threads may reach at line {node.line}")

@@ -1,7 +1,7 @@
-"""Functions of one expression, written into the kernel that calls them: so they are computed for all lanes at once.
+"""Inlines functions of one expression on the tree, so that they are computed for all lanes at once.
 
-`getElement(A, row, i)`, `index(x, y)`, `square(d)`: the body with the arguments in the place of the parameters, each as
-its parameter's type. What is not that plain stays a call, made for one lane after another."""
+`getElement(A, row, i)`, `index(x, y)`, `square(d)`: the parameters are replaced by the arguments, each cast to its
+parameter's type. Any other function remains a call, which is made for one lane after another."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tilewise.emulator.sema.bodies import body_of
 from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import KernelError
 
-DEPTH = 8  # functions inside functions
-LARGEST = 400  # nodes of a body after that
+DEPTH = 8  # of nested inlining
+LARGEST = 400  # nodes of an inlined body
 EFFECTS = (tree.Assign, tree.Step, tree.Call, tree.Lambda, tree.New, tree.Delete, tree.Throw, tree.Launch)
 
 
 def with_functions_inlined(b: Builder, node: tree.Function, body: Any) -> Any:
-    """The kernel's body; the tree that was read stays as it is."""
+    """A copy of the kernel's body; the original tree is not changed."""
     own = {p.name for p in node.parameters} | {n.name for n in tree.walk(body) if isinstance(n, tree.Variable)}
     return _rewritten(b, body, own, 0)
 
 
 def _mapped(node: Any, change: Any) -> Any:
-    """A copy whose parts are changed; the node itself where nothing in it is."""
+    """A copy with `change` applied to each child; the node itself if no child changes."""
     if isinstance(node, (list, tuple)):
         made = [change(item) for item in node]
         same = all(x is y for x, y in zip(made, node, strict=True))
@@ -70,7 +70,7 @@ def _inlined(b: Builder, node: tree.Call, own: set[str], depth: int) -> Any:
         value = _expression(body_of(b.program, function, Environment(scope=function.scope)))
         if value is None:
             return None
-        given = _given(b, function, node.arguments, value)
+        given = _argument_values(b, function, node.arguments, value)
         result = b.program.resolve(function.result, Environment(scope=function.scope))
     except KernelError:
         return None
@@ -80,13 +80,13 @@ def _inlined(b: Builder, node: tree.Call, own: set[str], depth: int) -> Any:
     if not (result is types.VOID or isinstance(result, (Scalar, Pointer))):
         return None
     inner = _rewritten(b, _substituted(value, given), own, depth + 1)
-    if sum(1 for _ in tree.walk(inner)) > LARGEST or not all(_in_lanes(n) for n in tree.walk(inner)):
+    if sum(1 for _ in tree.walk(inner)) > LARGEST or not all(_supported_in_lanes(n) for n in tree.walk(inner)):
         return None
     return inner if result is types.VOID else tree.Cast(tree.TypeFixed(result), inner, line=value.line)
 
 
-def _in_lanes(node: Any) -> bool:
-    """What could keep the whole kernel from running in lanes stays in its function."""
+def _supported_in_lanes(node: Any) -> bool:
+    """Whether this node can be lowered in lanes: inlining it must not make the whole kernel fall back to one thread."""
     if isinstance(node, tree.Call):
         return isinstance(node.function, tree.Name) and node.function.name.rpartition("::")[2] in PURE
     unusual = (tree.Lambda, tree.New, tree.Delete, tree.Throw, tree.Launch, tree.This, tree.Construct, tree.Braces)
@@ -94,18 +94,18 @@ def _in_lanes(node: Any) -> bool:
 
 
 def _expression(body: tree.Block) -> Any:
-    """What `{ return e; }` gives, or `{ e; }` does."""
+    """The e of `{ return e; }` or `{ e; }`."""
     if len(body.body) != 1 or not isinstance(body.body[0], (tree.Return, tree.Expression)):
         return None
     return body.body[0].value
 
 
-def _given(b: Builder, function: tree.Function, arguments: list[Any], value: Any) -> dict[str, Any] | None:
-    """What stands for each parameter; None where the order or the number of evaluations could be told apart."""
+def _argument_values(b: Builder, function: tree.Function, arguments: list[Any], value: Any) -> dict[str, Any] | None:
+    """The expression for each parameter; None if inlining would visibly change the order or number of evaluations."""
     out: dict[str, Any] = {}
     changed = {_root(n) for n in tree.walk(value) if isinstance(n, (tree.Assign, tree.Step))}
     changed |= {_root(n) for n in tree.walk(value) if isinstance(n, tree.Unary) and n.op == "&"}
-    sometimes = {n.name for part in _maybe(value) for n in tree.walk(part) if isinstance(n, tree.Name)}
+    sometimes = {n.name for part in _conditional_parts(value) for n in tree.walk(part) if isinstance(n, tree.Name)}
     for parameter, argument in zip(function.parameters, arguments, strict=True):
         uses = sum(isinstance(n, tree.Name) and n.name == parameter.name for n in tree.walk(value))
         inside = list(tree.walk(argument))
@@ -133,8 +133,8 @@ def _given(b: Builder, function: tree.Function, arguments: list[Any], value: Any
     return out
 
 
-def _maybe(value: Any) -> Iterator[Any]:
-    """Parts that are not always evaluated."""
+def _conditional_parts(value: Any) -> Iterator[Any]:
+    """Operands that are not always evaluated."""
     for node in tree.walk(value):
         if isinstance(node, tree.Ternary):
             yield from (node.yes, node.no)

@@ -1,4 +1,4 @@
-"""A kernel whose threads are run in groups, side by side: the function for one group, and what goes with it."""
+"""A kernel as a function that runs one group of threads in lanes, and the helper functions that it calls."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ declare {bits} @llvm.cttz.{bits}({bits}, i1)
 
 
 def width_of(block: tuple[int, int, int]) -> tuple[int, bool]:
-    """Lanes of a group, and whether they lie in one row of the block."""
+    """Lanes of a group, and whether every group lies in one row of the block."""
     for width in (16, 8, 4):
         if block[0] % width == 0:
             return width, True
     return 8, False
 
 
-def write_lockstep(p: Program, instance: Instance, width: int, rows: bool) -> Lanes:
-    """Fill in the kernel's text for a group of so many threads."""
+def write_lockstep(p: Program, instance: Instance, width: int, one_row: bool) -> Lanes:
+    """Write the kernel's text for a group of `width` threads."""
     node = instance.node
     p.device = True
     b = Builder(p, instance.env, node.library)
@@ -67,12 +67,12 @@ def write_lockstep(p: Program, instance: Instance, width: int, rows: bool) -> La
         raise NotInLockstep("a kernel with references")
     if any(q.name in b.escaping for q in node.parameters):
         raise NotInLockstep("a parameter whose address is taken")
-    lanes = b.lanes = Lanes(width, rows, Divergence(node.parameters, body, rows))
+    lanes = b.lanes = Lanes(width, one_row, Divergence(node.parameters, body, one_row))
     with b.scope():
         declare_parameters(b, instance)
         _begin(b, lanes)
         for i, (parameter, type_) in enumerate(zip(node.parameters, instance.parameters, strict=True)):
-            if id(parameter) in lanes.divergence.varying:
+            if id(parameter) in lanes.divergence.varying_variables:
                 declare(b, parameter.name, type_, Value(type_, f"%p{i}"), True)
         _spans(b, lanes, instance)
         late.statement(b, body)
@@ -86,11 +86,11 @@ def write_lockstep(p: Program, instance: Instance, width: int, rows: bool) -> La
 
 
 def _begin(b: Builder, lanes: Lanes) -> None:
-    """threadIdx of the lanes, and which of them there are."""
+    """Set threadIdx of the lanes, and the mask: a last group may have fewer threads than lanes."""
     truths = lanes.vector("i1")
     slot = b.alloca(truths)
     lanes.regions.append(Region(slot, "leave"))
-    if lanes.rows:
+    if lanes.one_row:
         index = {c: _component(b, "threadIdx", c) for c in "xyz"}
         lanes.index = {**index, "x": from_linear(b, types.UINT, index["x"].text, 1)}
         b.emit(f"store {truths} splat (i1 true), ptr {slot}")
@@ -106,12 +106,12 @@ def _begin(b: Builder, lanes: Lanes) -> None:
 
 
 def _spans(b: Builder, lanes: Lanes, instance: Instance) -> None:
-    """Pointers that stay what they are: a cell each of the block's ends, which a launch fills in."""
+    """For each pointer parameter that is never reassigned: a cell into which the launch writes its block's ends."""
     known = lanes.divergence
     b.program.spans = []
     for i, (parameter, type_) in enumerate(zip(instance.node.parameters, instance.parameters, strict=True)):
-        kept = isinstance(type_, Pointer) and id(parameter) not in known.varying | known.assigned
-        if not kept or not parameter.name:
+        constant = isinstance(type_, Pointer) and id(parameter) not in known.varying_variables | known.reassigned
+        if not constant or not parameter.name:
             continue
         cell = b.program.memory.private(16)
         low, high = (b.make(f"load i64, ptr inttoptr (i64 {cell + 8 * k} to ptr)") for k in range(2))
@@ -124,8 +124,8 @@ def _component(b: Builder, name: str, which: str) -> Value:
 
 
 def group_functions(lanes: Lanes, enter_thread: str, others: list[Any]) -> str:
-    """What the kernel's group calls; refused where another function of the kernel waits for other threads."""
-    if any("@rt_wait" in instance.calls for instance in others):
+    """The helper functions; refused if a function that the kernel calls has a barrier."""
+    if any("@rt_barrier" in instance.calls for instance in others):
         raise NotInLockstep("a function that waits for other threads")
     texts = [text for text in lanes.functions.values() if text]
     return "\n".join([GROUPS.format(width=lanes.width, bits=lanes.bits, enter_thread=enter_thread), *texts])

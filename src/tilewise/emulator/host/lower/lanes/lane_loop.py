@@ -1,4 +1,4 @@
-"""A function that goes through the lanes of a mask, one after another."""
+"""Text of a function that loops over the active lanes of a mask."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ done:
 
 
 def lane_loop(head: str, body: str, bits: str, width: int, before: str = "", after: str = "  ret void") -> str:
-    """LLVM's text: `body` runs with the lane's number in %l and ends with a branch to %next; the mask is %mask."""
+    """`body` runs with the lane's number in %l and ends with a branch to %next; the mask is %mask."""
     return LANE_LOOP.format(head=head, body=body, bits=bits, width=width, before=before, after=after)

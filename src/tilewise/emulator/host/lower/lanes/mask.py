@@ -1,4 +1,4 @@
-"""Which lanes run: a mask for each region, code that only the lanes run for which a condition holds."""
+"""Masks of active lanes, one for each region: code that runs only for the lanes for which a condition holds."""
 
 from __future__ import annotations
 
@@ -21,26 +21,25 @@ IN_LANES = (
 
 @dataclass(slots=True)
 class Region:
-    """Code that some of the lanes run: which, in `slot`; where it ends."""
+    """Code that some lanes run: the slot of its mask, and the label behind it."""
 
     slot: str
     exit: str
-    left: bool = False  # lanes may have left the region around it, too
+    left: bool = False  # a jump inside it may have deactivated lanes of the enclosing region
 
 
 @dataclass
 class Lanes:
-    """Of the kernel that is being lowered."""
+    """State of the kernel that is being lowered."""
 
     width: int
-    rows: bool
+    one_row: bool
     divergence: Divergence
     regions: list[Region] = field(default_factory=list)
-    functions: dict[str, str] = field(default_factory=dict)  # text of what is called from here, by name
+    functions: dict[str, str] = field(default_factory=dict)  # texts of helper functions by name
     index: dict[str, Any] = field(default_factory=dict)  # threadIdx
-    spans: dict[str, tuple[Any, str, str]] = field(default_factory=dict)  # pointers: the variable, and its block's ends
-
-    over: str = ""  # where it is noted that whole numbers of the host left their type
+    spans: dict[str, tuple[Any, str, str]] = field(default_factory=dict)  # pointers: the variable, its block's ends
+    overflow: str = ""  # slot of the lanes in which host integer arithmetic overflowed
 
     @property
     def bits(self) -> str:
@@ -50,8 +49,8 @@ class Lanes:
         return f"<{self.width} x {llvm}>"
 
     def varies(self, node: Any) -> bool:
-        """Whether lanes may differ in this expression, which must be one of those that are known in lanes."""
-        if id(node) not in self.divergence.varied:
+        """Whether lanes may differ in this expression; raises if its kind of node cannot be lowered in lanes."""
+        if id(node) not in self.divergence.varying_nodes:
             return False
         if not isinstance(node, IN_LANES):
             raise NotInLockstep(f"{type(node).__name__} at line {node.line}")
@@ -70,12 +69,12 @@ class Lanes:
         return b.make(f"icmp eq {self.bits} {self.mask_bits(b, mask)}, -1")
 
     def span(self, b: Builder, name: str) -> tuple[str, str] | None:
-        """The ends of the block that the parameter of this name points into, where it has values everywhere."""
+        """Ends of the block that this pointer parameter points into, if the block is completely initialised."""
         found = self.spans.get(name)
         return found[1:] if found is not None and b.find(name) is found[0] else None
 
-    def who(self, b: Builder) -> None:
-        """Before a report: the thread that it names is the first lane that is active."""
+    def set_reporting_lane(self, b: Builder) -> None:
+        """Before a report: set threadIdx to that of the first active lane."""
         self.functions["first"] = ""
         b.emit(f"call void @first_lane({self.bits} {self.mask_bits(b)})")
 
@@ -86,7 +85,7 @@ def lanes_of(b: Builder) -> Lanes:
 
 
 def register(type_: Type) -> str:
-    """LLVM's type of one lane."""
+    """LLVM type of one lane."""
     if isinstance(type_, Pointer):
         return "i64"
     if not isinstance(type_, Scalar) or type_.kind in ("void", "null"):
@@ -98,12 +97,12 @@ def vector(b: Builder, type_: Type) -> str:
     return lanes_of(b).vector(register(type_))
 
 
-def opposite(b: Builder, mask: str) -> str:
+def inverted(b: Builder, mask: str) -> str:
     return b.make(f"xor {lanes_of(b).vector('i1')} {mask}, splat (i1 true)")
 
 
 def enter(b: Builder, mask: str, exit_: str) -> Region:
-    """A region of these lanes; it is left by taking it from `regions`."""
+    """Open a region of these lanes; the caller closes it by popping it from `regions`."""
     truths = lanes_of(b).vector("i1")
     made = Region(b.alloca(truths), exit_)
     b.emit(f"store {truths} {mask}, ptr {made.slot}")
@@ -113,7 +112,7 @@ def enter(b: Builder, mask: str, exit_: str) -> Region:
 
 @contextmanager
 def region(b: Builder, condition: str) -> Iterator[None]:
-    """Only the lanes for which the condition holds; skipped where there is none."""
+    """Run the body only in lanes for which the condition holds; skip it if there are none."""
     lanes = lanes_of(b)
     made = enter(b, b.make(f"and {lanes.vector('i1')} {lanes.mask(b)}, {condition}"), b.label())
     run = b.label()
@@ -126,7 +125,7 @@ def region(b: Builder, condition: str) -> Iterator[None]:
 
 
 def leave_if_empty(b: Builder, inner: Region) -> None:
-    """Behind a region in which lanes left the one around it too: on only where some are still here."""
+    """Behind a region whose jumps deactivated lanes of the enclosing one: leave that, too, if no lane is active."""
     lanes = lanes_of(b)
     if not inner.left:
         return
@@ -136,17 +135,17 @@ def leave_if_empty(b: Builder, inner: Region) -> None:
 
 
 def narrow(b: Builder, inner: Region, condition: str) -> None:
-    """Only lanes for which the condition holds stay in the region."""
+    """Deactivate the lanes of the region for which the condition does not hold."""
     lanes = lanes_of(b)
-    kept = b.make(f"and {lanes.vector('i1')} {lanes.mask(b)}, {condition}")
-    b.emit(f"store {lanes.vector('i1')} {kept}, ptr {inner.slot}")
+    remaining = b.make(f"and {lanes.vector('i1')} {lanes.mask(b)}, {condition}")
+    b.emit(f"store {lanes.vector('i1')} {remaining}, ptr {inner.slot}")
 
 
 def leave_regions(b: Builder, regions: list[Region]) -> None:
-    """The lanes that run here leave these regions; none is left in the innermost."""
+    """Deactivate the currently active lanes in these regions, and jump behind the innermost, which is now empty."""
     lanes = lanes_of(b)
     truths = lanes.vector("i1")
-    others = opposite(b, lanes.mask(b))
+    others = inverted(b, lanes.mask(b))
     for r in regions:
         here = b.make(f"load {truths}, ptr {r.slot}")
         b.emit(f"store {truths} {b.make(f'and {truths} {here}, {others}')}, ptr {r.slot}")

@@ -1,7 +1,7 @@
-"""Loads and stores of all lanes: as one where they stand side by side and nothing is wrong, else lane by lane.
+"""Loads and stores of lanes: one vector access where addresses are contiguous and pass one check, else lane by lane.
 
-Every lane is checked as one thread is: where the check of all lanes at once fails, each lane's bytes are looked at,
-with its threadIdx."""
+Every lane is checked as a thread is: if the check of all lanes at once fails, each lane's bytes are checked, and faults
+are reported with its threadIdx."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from math import prod
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.checked_memory import each, in_span, kind_of, look
+from tilewise.emulator.host.lower.checked_memory import check_states, in_span, state_bytes, states_type
 from tilewise.emulator.host.lower.checked_memory import load as load_one
 from tilewise.emulator.host.lower.checked_memory import store as store_one
 from tilewise.emulator.host.lower.lanes.lane_loop import lane_loop
-from tilewise.emulator.host.lower.lanes.linear import as_scalar, both, from_linear, widen
+from tilewise.emulator.host.lower.lanes.linear import and_i1, as_scalar, from_linear, widen
 from tilewise.emulator.host.lower.lanes.mask import lanes_of, register
-from tilewise.emulator.host.lower.lanes.scattered import all_inside, put_apart, take
+from tilewise.emulator.host.lower.lanes.scattered import all_inside, gather, scatter
 from tilewise.emulator.host.lower.marks import OK
 from tilewise.emulator.host.lower.scalars import scalars
 from tilewise.emulator.host.lower.values import (
     FULL,
     INIT,
-    KNOWN,
+    UNCHECKED,
+    InterleavedPlace,
     NotInLockstep,
-    OwnPlace,
     Place,
     Value,
     Wide,
@@ -32,22 +32,22 @@ from tilewise.emulator.host.lower.values import (
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.types import Array, Pointer, Scalar, Type, dimensions
 
-ITERATIONS_AHEAD = 8  # that a load is prefetched
+ITERATIONS_AHEAD = 8  # how far loads are prefetched
 CACHE_LINE = 64
 
 
 class OneLane(Builder):
-    """A lane of a function that goes through them: what is wrong is reported of that lane, on the line of the call."""
+    """Builds the body of a loop over lanes: faults are reported for the lane %l, on the line that the caller passes."""
 
     def line_text(self) -> str:
         return "%line"
 
-    def who(self, b: Builder) -> None:
+    def set_reporting_lane(self, b: Builder) -> None:
         b.emit("call void @set_lane(i64 %l)")
 
 
 def _function(b: Builder, type_: Scalar, check: int, write: bool) -> str:
-    """The name of the function that touches lane by lane, each as a thread alone would."""
+    """The name of the gather or scatter function that checks and accesses one lane after another."""
     lanes, llvm = lanes_of(b), type_.llvm
     name = f"{'scatter' if write else 'gather'}.{llvm}.{check}"
     if name in lanes.functions:
@@ -73,27 +73,27 @@ def _function(b: Builder, type_: Scalar, check: int, write: bool) -> str:
 
 
 def in_memory(type_: Type) -> Scalar:
-    """As what it is loaded and stored: a bool is a byte, a pointer its address."""
-    register(type_)  # or it cannot be in a vector
+    """The type that is loaded and stored: a byte for a bool, i64 for a pointer."""
+    register(type_)  # raises if it cannot be in a vector
     if isinstance(type_, Pointer):
         return types.LONG
     assert isinstance(type_, Scalar)
     return types.UCHAR if type_ is types.BOOL else type_
 
 
-def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick: str) -> str:
-    """Go to `quick` where the lanes' bytes lie side by side and each may be touched, else to `slow`; the address."""
+def _fast_path(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick: str) -> str:
+    """Branch to `quick` if the lanes' bytes are contiguous and all accessible, else to `slow`; the address."""
     lanes, memory, at = lanes_of(b), b.program.memory, place.at
     whole = lanes.width * size
-    fine = both(b, at.valid, lanes.all(b))
+    fine = and_i1(b, at.valid, lanes.all(b))
     if place.span is not None:
         other = b.label()
-        b.branch(both(b, fine, in_span(b, at.base, whole, place.span)), quick, other)
+        b.branch(and_i1(b, fine, in_span(b, at.base, whole, place.span)), quick, other)
         b.begin(other)
     if place.check == FULL:
         off = b.make(f"sub i64 {at.base}, {memory.base}")
-        fine = both(b, fine, b.make(f"icmp ult i64 {off}, {memory.size - 64 - whole}"))
-    if place.check == KNOWN:
+        fine = and_i1(b, fine, b.make(f"icmp ult i64 {off}, {memory.size - 64 - whole}"))
+    if place.check == UNCHECKED:
         b.branch(fine, quick, slow)
         b.begin(quick)
         return b.make(f"inttoptr i64 {at.base} to ptr")
@@ -101,18 +101,17 @@ def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick
     b.branch(fine, near, slow, likely=True)
     b.begin(near)
     if not write or place.check == FULL:
-        look(b, at.base, size, write, quick, slow, lanes.width)
+        check_states(b, at.base, size, write, quick, slow, lanes.width)
     b.begin(quick)
     if write and place.check != FULL:
         shadow = b.make(f"inttoptr i64 {b.make(f'add i64 {at.base}, {memory.shift}')} to ptr")
-        b.emit(f"store {kind_of(size, lanes.width)} {each(3, size, lanes.width)}, ptr {shadow}, align 1{OK}")
+        b.emit(f"store {states_type(size, lanes.width)} {state_bytes(3, size, lanes.width)}, ptr {shadow}, align 1{OK}")
     return b.make(f"inttoptr i64 {at.base} to ptr")
 
 
 def _prefetch(b: Builder, place: WidePlace) -> None:
-    """Rows of a matrix lie so far apart that no processor guesses the next, and each load would wait for the memory. In
-    a loop: what it will load a few iterations on, by how far it went since the last one; elsewhere: what lies behind,
-    which the next group loads, or the next block."""
+    """Rows of a matrix are too far apart for hardware prefetchers. In a loop, prefetch a few iterations ahead by the
+    distance to the previous one's address; elsewhere, the following bytes: the next group or block loads them."""
     if place.check != FULL:
         return
     b.program.external("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
@@ -130,7 +129,7 @@ def _prefetch(b: Builder, place: WidePlace) -> None:
 
 
 def to_memory(b: Builder, value: Wide) -> tuple[str, str]:
-    """A vector as it is stored, and LLVM's type of that."""
+    """LLVM type and text of the vector as it is stored."""
     lanes = lanes_of(b)
     kind = lanes.vector(in_memory(value.type).llvm)
     if value.type is types.BOOL:
@@ -148,20 +147,20 @@ def from_memory(b: Builder, type_: Type, text: str) -> Wide:
 def load(b: Builder, place: WidePlace) -> Wide:
     if isinstance(place.type, Array):
         return place.at.as_type(Pointer(place.type.of))
-    return from_memory(b, place.type, _touch(b, place))
+    return from_memory(b, place.type, _access(b, place))
 
 
 def store(b: Builder, place: WidePlace, value: Wide) -> None:
     _, text = to_memory(b, value)
-    _touch(b, place, text)
+    _access(b, place, text)
 
 
-def _touch(b: Builder, place: WidePlace, given: str = "") -> str:
-    """What all lanes load, or the store of what is given: as one, or lane by lane."""
+def _access(b: Builder, place: WidePlace, given: str = "") -> str:
+    """Load all lanes, or store `given`: as one vector if possible, else lane by lane."""
     lanes, stored, size = lanes_of(b), in_memory(place.type), place.type.size
     kind, name = lanes.vector(stored.llvm), _function(b, stored, place.check, bool(given))
 
-    def one_by_one() -> str:
+    def lane_by_lane() -> str:
         value, line = f", {kind} {given}" if given else "", b.line_text()
         arguments = f"{lanes.vector('i64')} {place.at.vector}, {lanes.bits} {lanes.mask_bits(b)}{value}, i32 {line}"
         if not given:
@@ -169,39 +168,39 @@ def _touch(b: Builder, place: WidePlace, given: str = "") -> str:
         b.emit(f"call void @{name}({arguments})")
         return ""
 
-    apart = not place.at.base or place.at.stride != size
-    if apart and place.span is None:
-        return one_by_one()
+    scattered = not place.at.base or place.at.stride != size
+    if scattered and place.span is None:
+        return lane_by_lane()
     slow, quick, done = b.label(), b.label(), b.label()
     one = ""
-    if apart:
+    if scattered:
         assert place.span is not None
         b.branch(all_inside(b, place.at, place.span, size), quick, slow)
         b.begin(quick)
         if given:
-            put_apart(b, stored.llvm, place.at, given)
+            scatter(b, stored.llvm, place.at, given)
         else:
-            one = take(b, stored.llvm, place.at)
+            one = gather(b, stored.llvm, place.at)
     elif given:
-        pointer = _fast(b, place, size, True, slow, quick)
+        pointer = _fast_path(b, place, size, True, slow, quick)
         b.emit(f"store {kind} {given}, ptr {pointer}, align 1{OK}")
     else:
         _prefetch(b, place)
-        pointer = _fast(b, place, size, False, slow, quick)
+        pointer = _fast_path(b, place, size, False, slow, quick)
         one = b.make(f"load {kind}, ptr {pointer}, align 1{OK}")
     b.jump(done)
     b.begin(slow)
-    two = one_by_one()
+    two = lane_by_lane()
     b.jump(done)
     b.begin(done)
     return "" if given else b.make(f"phi {kind} [ {one}, %{quick} ], [ {two}, %{slow} ]")
 
 
-def moved(b: Builder, pointer: Value, index: Value, size: int) -> Wide:
-    """An address that many elements of `size` bytes on."""
-    far = scalars(b, "*", as_scalar(b, index, types.LONG), Value(types.LONG, str(size)))
-    there: Any = scalars(b, "+", widen(b, pointer).as_type(types.LONG), far)
-    return widen(b, there)
+def offset_pointer(b: Builder, pointer: Value, index: Value, size: int) -> Wide:
+    """pointer + index * size, as an address."""
+    offset = scalars(b, "*", as_scalar(b, index, types.LONG), Value(types.LONG, str(size)))
+    address: Any = scalars(b, "+", widen(b, pointer).as_type(types.LONG), offset)
+    return widen(b, address)
 
 
 BAD_INDEX = """
@@ -212,8 +211,8 @@ BAD_INDEX = """
   br label %next"""
 
 
-def held(b: Builder, index: Value, length: int) -> Wide:
-    """A subscript against the length of its array: a lane beyond it is reported and goes on at 0."""
+def checked_index(b: Builder, index: Value, length: int) -> Wide:
+    """A subscript checked against its array's length: a lane beyond it is reported and continues with index 0."""
     wide, lanes = widen(b, as_scalar(b, index, types.LONG)), lanes_of(b)
     kind, truths = lanes.vector("i64"), lanes.vector("i1")
     b.program.external("rt_bad_index")
@@ -221,35 +220,33 @@ def held(b: Builder, index: Value, length: int) -> Wide:
     before = f"  %as = alloca {kind}\n  store {kind} %a, ptr %as"
     lanes.functions["bad_index"] = lane_loop(head, BAD_INDEX, lanes.bits, lanes.width, before)
     bad = b.make(f"icmp uge {kind} {wide.vector}, splat (i64 {length})")
-    wrong, good = b.label(), b.label()
-    b.branch(lanes.any(b, bad), wrong, good, likely=False)
-    b.begin(wrong)
-    beyond = b.make(f"and {truths} {bad}, {lanes.mask(b)}")
-    mask = lanes.mask_bits(b, beyond)
+    report, good = b.label(), b.label()
+    b.branch(lanes.any(b, bad), report, good, likely=False)
+    b.begin(report)
+    mask = lanes.mask_bits(b, b.make(f"and {truths} {bad}, {lanes.mask(b)}"))
     b.emit(f"call void @bad_index({kind} {wide.vector}, {lanes.bits} {mask}, i64 {length}, i32 {b.line_text()})")
     b.jump(good)
     b.begin(good)
     text = b.make(f"select {truths} {bad}, {kind} zeroinitializer, {kind} {wide.vector}")
     if not wide.base:
         return Wide(types.LONG, text)
-    valid = both(b, wide.valid, b.make(f"xor i1 {lanes.any(b, bad)}, true"))
+    valid = and_i1(b, wide.valid, b.make(f"xor i1 {lanes.any(b, bad)}, true"))
     return Wide(types.LONG, text, wide.base, wide.stride, valid)
 
 
-def own_element(b: Builder, base: OwnPlace, index: Value) -> OwnPlace:
-    """Of a thread's own array."""
+def interleaved_element(b: Builder, base: InterleavedPlace, index: Value) -> InterleavedPlace:
     array = base.type
     assert isinstance(array, Array)
-    within = held(b, index, array.length)
+    within = checked_index(b, index, array.length)
     step = scalars(b, "*", within, Value(types.LONG, str(prod(dimensions(array.of)))))
-    return OwnPlace(array.of, base.start, scalars(b, "+", widen(b, base.element), step))
+    return InterleavedPlace(array.of, base.start, scalars(b, "+", widen(b, base.element), step))
 
 
-def own_address(b: Builder, place: OwnPlace) -> WidePlace:
-    """A scalar of a thread's own array, in memory."""
+def interleaved_address(b: Builder, place: InterleavedPlace) -> WidePlace:
+    """The addresses of a scalar element of a per-thread array."""
     type_ = place.type
     if not isinstance(type_, (Scalar, Pointer)):
-        raise NotInLockstep(f"a thread's own {type_} as a whole")
+        raise NotInLockstep(f"a per-thread {type_} as a whole")
     width, size = lanes_of(b).width, type_.size
     start = from_linear(b, types.LONG, place.start, size)
-    return WidePlace(type_, moved(b, start, place.element, size * width), INIT)
+    return WidePlace(type_, offset_pointer(b, start, place.element, size * width), INIT)

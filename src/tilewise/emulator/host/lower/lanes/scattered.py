@@ -1,31 +1,30 @@
-"""Loads and stores of lanes that lie apart, in blocks that have values everywhere: no lane needs a look of its own.
+"""Gathers and scatters without a check per lane, in blocks that are completely initialised.
 
-All lanes run and all their addresses are inside the block of a pointer the kernel was given: one comparison of vectors
-says so, and each lane is loaded or stored, in their order."""
+One vector comparison shows that all lanes are active and all addresses are inside the block of a pointer parameter;
+then each lane is loaded or stored, in order."""
 
 from __future__ import annotations
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.lanes.linear import both, same_in_all
+from tilewise.emulator.host.lower.lanes.linear import and_i1, broadcast
 from tilewise.emulator.host.lower.lanes.mask import lanes_of
 from tilewise.emulator.host.lower.values import Wide
 
 
 def all_inside(b: Builder, address: Wide, span: tuple[str, str], size: int) -> str:
-    """Whether all lanes run and each one's bytes are inside the span; one that is not known is empty."""
+    """Whether all lanes are active and their bytes are inside the span; an unknown span is empty."""
     lanes = lanes_of(b)
     kind = lanes.vector("i64")
     length = b.make(f"sub i64 {span[1]}, {span[0]}")
-    last = same_in_all(b, "i64", b.make(f"sub i64 {length}, {size}"))
-    offset = b.make(f"sub {kind} {address.vector}, {same_in_all(b, 'i64', span[0])}")
+    last = broadcast(b, "i64", b.make(f"sub i64 {length}, {size}"))
+    offset = b.make(f"sub {kind} {address.vector}, {broadcast(b, 'i64', span[0])}")
     fine = lanes.all(b, b.make(f"icmp ule {kind} {offset}, {last}"))
-    return both(b, both(b, fine, lanes.all(b)), b.make(f"icmp uge i64 {length}, {size}"))
+    return and_i1(b, and_i1(b, fine, lanes.all(b)), b.make(f"icmp uge i64 {length}, {size}"))
 
 
-def take(b: Builder, llvm: str, address: Wide) -> str:
-    """The value of each lane, from where it is."""
+def gather(b: Builder, llvm: str, address: Wide) -> str:
     lanes = lanes_of(b)
-    kind, name = lanes.vector(llvm), f"take.{llvm}"
+    kind, name = lanes.vector(llvm), f"gather_unchecked.{llvm}"
     if name not in lanes.functions:
         body, made = [], "poison"
         for lane in range(lanes.width):
@@ -38,10 +37,10 @@ def take(b: Builder, llvm: str, address: Wide) -> str:
     return b.make(f"call {kind} @{name}({lanes.vector('i64')} {address.vector})")
 
 
-def put_apart(b: Builder, llvm: str, address: Wide, text: str) -> None:
-    """Each lane's value to where it goes, in the order of the lanes."""
+def scatter(b: Builder, llvm: str, address: Wide, text: str) -> None:
+    """In the order of the lanes."""
     lanes = lanes_of(b)
-    kind, name = lanes.vector(llvm), f"put.{llvm}"
+    kind, name = lanes.vector(llvm), f"scatter_unchecked.{llvm}"
     if name not in lanes.functions:
         body = []
         for lane in range(lanes.width):

@@ -1,5 +1,4 @@
-"""Variables of a kernel's threads that run side by side: what lanes differ in has a vector, an array of a thread's own
-has its elements beside those of the other lanes."""
+"""Variables in lanes: a varying scalar is a vector; elements of per-thread arrays are interleaved over the lanes."""
 
 from __future__ import annotations
 
@@ -7,24 +6,24 @@ from math import prod
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.checked_memory import clear
+from tilewise.emulator.host.lower.checked_memory import zero_fill
 from tilewise.emulator.host.lower.conversion import convert, rvalue
-from tilewise.emulator.host.lower.initialise import complete
+from tilewise.emulator.host.lower.initialise import complete_type
 from tilewise.emulator.host.lower.lanes.linear import widen
 from tilewise.emulator.host.lower.lanes.mask import lanes_of, vector
 from tilewise.emulator.host.lower.places import put
-from tilewise.emulator.host.lower.values import NotInLockstep, OwnPlace, Value, WideLocal, WideVariable
+from tilewise.emulator.host.lower.values import InterleavedPlace, NotInLockstep, Value, WideLocal, WideVariable
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Array, Pointer, Reference, Scalar, Type, dimensions, innermost
 
-OWN_BYTES = 1 << 14  # of arrays that every thread has for itself
+MAX_INTERLEAVED_BYTES = 1 << 14  # of a per-thread array
 
 
 def declared_in_lanes(b: Builder, item: tree.Variable) -> bool:
-    """Declare it, unless it is one variable for all lanes."""
+    """Declare a varying variable or a per-thread array; False for a uniform variable."""
     divergence = lanes_of(b).divergence
-    varying = id(item) in divergence.varying
+    varying = id(item) in divergence.varying_variables
     init: Any = item.init if item.init is not None else item.arguments
     if isinstance(init, list) and len(init) == 1:
         init = init[0]
@@ -32,9 +31,9 @@ def declared_in_lanes(b: Builder, item: tree.Variable) -> bool:
         if varying or "static" in item.specifiers:
             raise NotInLockstep(f"{item.name} at line {item.line}")
         return False
-    type_ = None if tree.is_auto(item.type) else complete(b, b.program.resolve(item.type, b.env), item.init)
+    type_ = None if tree.is_auto(item.type) else complete_type(b, b.program.resolve(item.type, b.env), item.init)
     if isinstance(type_, Array):
-        _own_array(b, item, type_, init)
+        _interleaved_array(b, item, type_, init)
         return True
     if type_ is not None and (isinstance(type_, Reference) or item.name in b.escaping):
         raise NotInLockstep(f"{item.name}, whose address is taken, at line {item.line}")
@@ -49,12 +48,12 @@ def declared_in_lanes(b: Builder, item: tree.Variable) -> bool:
         type_ = value.type
     if not isinstance(type_, (Scalar, Pointer)) or type_ is types.VOID:
         raise NotInLockstep(f"{item.name} of type {type_} at line {item.line}")
-    declare(b, item.name, type_, value, id(item) in divergence.assigned)
+    declare(b, item.name, type_, value, id(item) in divergence.reassigned)
     return True
 
 
 def declare(b: Builder, name: str, type_: Type, init: Value | None, assigned: bool) -> None:
-    """A variable that lanes differ in."""
+    """A varying variable."""
     lanes = lanes_of(b)
     kind, truths = vector(b, type_), lanes.vector("i1")
     value = None if init is None else widen(b, convert(b, init, type_, explicit=True))
@@ -72,34 +71,39 @@ def declare(b: Builder, name: str, type_: Type, init: Value | None, assigned: bo
     b.declare(name, WideLocal(WideVariable(type_, slot, flag, name, len(lanes.regions))))
 
 
-def _own_array(b: Builder, item: tree.Variable, type_: Array, init: Any) -> None:
-    """An array that every thread has for itself: the lanes' elements lie side by side."""
+def _interleaved_array(b: Builder, item: tree.Variable, type_: Array, init: Any) -> None:
+    """A per-thread array."""
     width, size = lanes_of(b).width, b.program.size_of(type_)
     inner = innermost(type_)
-    if size > OWN_BYTES or not size or not isinstance(inner, (Scalar, Pointer)) or inner.size not in (1, 2, 4, 8):
+    if (
+        size > MAX_INTERLEAVED_BYTES
+        or not size
+        or not isinstance(inner, (Scalar, Pointer))
+        or inner.size not in (1, 2, 4, 8)
+    ):
         raise NotInLockstep(f"{item.name}, an array of {size} bytes, at line {item.line}")
     address = b.frame_slot(size * width, 64)
-    b.shade(address, str(size * width), 1)
-    place = OwnPlace(type_, b.make(f"ptrtoint ptr {address} to i64"), Value(types.LONG, "0"))
+    b.set_state(address, str(size * width), 1)
+    place = InterleavedPlace(type_, b.make(f"ptrtoint ptr {address} to i64"), Value(types.LONG, "0"))
     if init is not None:
         if not isinstance(init, tree.Braces) or any(init.names):
-            raise NotInLockstep(f"how {item.name} is given values at line {item.line}")
-        clear(b, address, size * width)
+            raise NotInLockstep(f"the initialiser of {item.name} at line {item.line}")
+        zero_fill(b, address, size * width)
         _fill(b, place, init, 0)
     else:
-        b.program.blank_locals.setdefault(item.name, b.line)
+        b.program.uninitialised_locals.setdefault(item.name, b.line)
     b.declare(item.name, WideLocal(place))
 
 
-def _fill(b: Builder, place: OwnPlace, given: tree.Braces, first: int) -> None:
+def _fill(b: Builder, place: InterleavedPlace, given: tree.Braces, first: int) -> None:
     array = place.type
     assert isinstance(array, Array)
-    many = prod(dimensions(array.of))
+    step = prod(dimensions(array.of))
     for i, node in enumerate(given.items):
-        part = OwnPlace(array.of, place.start, Value(types.LONG, str(first + i * many)))
+        part = InterleavedPlace(array.of, place.start, Value(types.LONG, str(first + i * step)))
         if isinstance(node, tree.Braces) and isinstance(array.of, Array):
-            _fill(b, part, node, first + i * many)
+            _fill(b, part, node, first + i * step)
         elif isinstance(node, tree.Braces) or isinstance(array.of, Array):
-            raise NotInLockstep("a list of values without its braces")
+            raise NotInLockstep("a list of values without inner braces")
         else:
             put(b, part, convert(b, late.lower(b, node), array.of))

@@ -1,9 +1,9 @@
-"""Which variables of the card nobody gives a value by the program's text: reading one is a forgotten
-cudaMemcpyToSymbol, though what is read is zero.
+"""__constant__ and __device__ variables that start as uninitialised, although CUDA sets them to zero: a forgotten
+cudaMemcpyToSymbol is reported.
 
-A __constant__ without a first value has no other purpose than to be copied to, so its memory counts as unset until
-somebody does. A __device__ variable may begin at zero on purpose, as counters do: it counts as unset only where every
-place that names it, in every function, just reads it."""
+A __constant__ without initialiser can only be meant to be copied to. A __device__ variable may start at zero on
+purpose, as counters do: it counts as uninitialised only if every use of it, in every function, is a read by device
+code."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tilewise.emulator.parse.declared import Entities
 from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.source.lexer import closing
 
-CHANGES = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--", ".", "->"})
-BEFORE = frozenset({"&", "++", "--", "::", ".", "->"})  # its address, a step, or another thing of that name
+MODIFIERS = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--", ".", "->"})
+BEFORE = frozenset({"&", "++", "--", "::", ".", "->"})  # address taken, modified, or another entity of that name
 
 
-def never_given(entities: Entities, name: str, item: tree.Variable) -> bool:
+def never_assigned(entities: Entities, name: str, item: tree.Variable) -> bool:
     if item.init is not None or item.arguments is not None or item.specifiers & {"extern", "volatile"}:
         return False
     return "__constant__" in item.specifiers or _only_read(entities, name.rpartition("::")[2], _depth(item.type))
@@ -41,13 +41,13 @@ def _only_read(entities: Entities, name: str, depth: int) -> bool:
 
 
 def _reads(tokens: list[str], i: int, depth: int, result: Any) -> bool:
-    """Whether the name at i is an element or a number that is read, whatever stands around it."""
+    """Whether the name at i is a scalar, or an element of an array, that is certainly only read."""
     before, end = tokens[i - 1], i + 1
     for _ in range(depth):
         if tokens[end] != "[":
-            return False  # the array itself: whoever is given it may store to it
+            return False  # the array decays to a pointer
         end = closing(tokens, end) + 1
-    if before in BEFORE or tokens[end] in CHANGES or tokens[end] == "[":
+    if before in BEFORE or tokens[end] in MODIFIERS or tokens[end] == "[":
         return False
     if before in ("(", ",") and tokens[end] in (",", ")"):
         return False  # perhaps by reference

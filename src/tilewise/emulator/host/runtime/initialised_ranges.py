@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ctypes
 
-from tilewise.emulator.host.runtime.memory import HAS, HAS_VALUE
+from tilewise.emulator.host.runtime.memory import INIT, INIT_BIT
 from tilewise.emulator.host.runtime.session import Session, runtime
 
 MOST = 1 << 16  # times not to ask again after it was in vain
 
 
-@runtime("rt_whole")
-def whole(s: Session, low: int, high: int, site: int, card: int) -> int:
+@runtime("rt_all_initialised")
+def all_initialised(s: Session, low: int, high: int, site: int, card: int) -> int:
     """1 where low … high has values everywhere; the widest range known is put to the site, with its epoch."""
     cells = (ctypes.c_int64 * 4).from_address(site)
     memory = s.memory
@@ -23,13 +23,13 @@ def whole(s: Session, low: int, high: int, site: int, card: int) -> int:
                 cells[0], cells[1], cells[2] = start, end, memory.epoch
                 if (start, end) == (block.address, block.end):
                     return 1
-                _wait(s, cells, site)  # a part at a time is not worth asking for each
+                _back_off(s, cells, site)  # a part at a time is not worth asking for each
                 return 1
-    _wait(s, cells, site)
+    _back_off(s, cells, site)
     return 0
 
 
-def _wait(s: Session, cells: ctypes.Array[ctypes.c_int64], site: int) -> None:
+def _back_off(s: Session, cells: ctypes.Array[ctypes.c_int64], site: int) -> None:
     waits = s.state.setdefault("not whole", {})
     waits[site] = min(MOST, 2 * waits.get(site, 1))
     cells[3] = waits[site]
@@ -37,11 +37,11 @@ def _wait(s: Session, cells: ctypes.Array[ctypes.c_int64], site: int) -> None:
 
 def _has_values(s: Session, start: int, end: int, card: bool) -> bool:
     """On the host exactly 3; a kernel may also read the card's memory (6), and managed memory that is in use."""
-    return s.memory.has(start, end - start, HAS_VALUE if card else HAS, exactly=not card)
+    return s.memory.has(start, end - start, INIT_BIT if card else INIT, exactly=not card)
 
 
-@runtime("rt_given")
-def given(s: Session, address: int) -> None:
+@runtime("rt_assume_initialised")
+def assume_initialised(s: Session, address: int) -> None:
     """The block behind a pointer gets values: zeros, for those of a statement that did not compile."""
     block = s.memory.find(address)
     if block is not None and not block.freed and not block.written:

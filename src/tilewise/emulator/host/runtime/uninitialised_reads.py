@@ -6,27 +6,29 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from tilewise.emulator.host.runtime.memory import HAS, HAS_VALUE, LACKS, Allocation, describe
+from tilewise.emulator.host.runtime.memory import INIT, INIT_BIT, UNINIT, Allocation, describe
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
 
 if TYPE_CHECKING:
-    from tilewise.emulator.host.runtime.cuda_card import Incomplete
+    from tilewise.emulator.host.runtime.cuda_card import UninitialisedCopy
 
 NOT_BACK = "nothing was copied into it: cudaMemcpy(…, cudaMemcpyDeviceToHost) after the kernel brings results back"
-LOOKED_AT = 1 << 26  # bytes of a block, from the first without a value, in which elements without values are counted
+MAX_INSPECTED = (
+    1 << 26
+)  # bytes of a block, from the first without a value, in which elements without values are counted
 
 
-def copied_in_part(block: Allocation) -> str:
+def partial_copy_hint(block: Allocation) -> str:
     """'' where no copy into a block was too short for it."""
-    line, size = block.filled
+    line, size = block.last_copy
     if not line or size >= block.size:
         return ""
     name = block.name or "it"
     return f"the copy at line {line} gave {name} {size} of its {block.size} bytes: sizes are count * sizeof(type)"
 
 
-def uncopied(block: Allocation) -> str:
+def missing_copy_hint(block: Allocation) -> str:
     """What mends a kernel's read of the card's memory that has no values."""
     if block.failed:
         return (
@@ -44,14 +46,14 @@ def uncopied(block: Allocation) -> str:
     )
 
 
-def _rest_without_value(s: Session, address: int) -> int:
+def _rest_uninitialised(s: Session, address: int) -> int:
     """Bytes from here on of a large local array that have no value, as a block's are: told once. Else 0."""
     length, most = 4096, s.memory.stack_end - address
-    if most < length or (s.memory.state(address, length) != LACKS).any():
+    if most < length or (s.memory.state(address, length) != UNINIT).any():
         return 0  # a small one: each of its members is told of
     while length < most:
         length = min(2 * length, most)
-        others = s.memory.state(address, length) != LACKS  # between variables there are bytes of nobody's
+        others = s.memory.state(address, length) != UNINIT  # between variables there are bytes of nobody's
         if others.any():
             return int(others.argmax())
     return length
@@ -60,16 +62,16 @@ def _rest_without_value(s: Session, address: int) -> int:
 def local_name(s: Session, line: int) -> str:
     """The local array or object that this line reads without a value; '' where the line names none, or several."""
     written = dict.fromkeys(re.findall(r"\w+", s.source.line(line)))
-    found = [name for name in written if s.program.blank_locals.get(name, line + 1) <= line]
+    found = [name for name in written if s.program.uninitialised_locals.get(name, line + 1) <= line]
     return found[0] if len(found) == 1 else ""
 
 
-def _may_be_a_result(s: Session, name: str) -> bool:
+def _may_be_copy_target(s: Session, name: str) -> bool:
     """Whether this local array is one that a copy may have been meant to fill."""
     return bool(name and s.cuda is not None and s.cuda.launches)
 
 
-def no_value(s: Session, line: int, name: str, access: str, who: str = "", hint: str = "") -> None:
+def uninitialised_variable(s: Session, line: int, name: str, access: str, who: str = "", hint: str = "") -> None:
     message = f"{name} is read before it was given a value" if name else "a variable is read that was given no value"
     if who:
         message = f"{message}: {who}"
@@ -78,24 +80,24 @@ def no_value(s: Session, line: int, name: str, access: str, who: str = "", hint:
     s.faults.add(Kind.UNINITIALISED_READ, line, message, hint, array=name, access=access)
 
 
-def without_value(s: Session, address: int, size: int, line: int) -> None:
+def uninitialised_read(s: Session, address: int, size: int, line: int) -> None:
     memory = s.memory
     block = memory.find(address)
-    copies = s.cuda.incomplete if s.cuda is not None else ()
-    copy = next((c for c in reversed(copies) if c.reaches(address)), None)
+    copies = s.cuda.uninitialised_copies if s.cuda is not None else ()
+    copy = next((c for c in reversed(copies) if c.covers(address)), None)
     if copy is not None:
         _never_stored(s, copy, address, size, line)
-        memory.change(copy.to, copy.size, give=HAS)
+        memory.change(copy.to, copy.size, give=INIT)
         return
     if block is None or memory.on_stack(address):
         name = local_name(s, line)
-        no_value(s, line, name, "read", hint=NOT_BACK if _may_be_a_result(s, name) else "")
-        memory.state(address, max(size, _rest_without_value(s, address)))[:] = HAS
+        uninitialised_variable(s, line, name, "read", hint=NOT_BACK if _may_be_copy_target(s, name) else "")
+        memory.state(address, max(size, _rest_uninitialised(s, address)))[:] = INIT
         return
     hint = "give it values first (calloc and memset give zeros)"
     if block.failed:
         hint = f"the copy at line {block.failed} failed: correct it there"
-    elif short := copied_in_part(block):
+    elif short := partial_copy_hint(block):
         hint = short
     elif block.kind not in ("static", "stack") and s.cuda is not None and s.cuda.launches:
         hint = NOT_BACK
@@ -108,10 +110,10 @@ def without_value(s: Session, address: int, size: int, line: int) -> None:
         access="read",
         other_line=block.line,
     )
-    memory.change(block.address, block.size, give=HAS)
+    memory.change(block.address, block.size, give=INIT)
 
 
-def _never_stored(s: Session, copy: Incomplete, address: int, size: int, line: int) -> None:
+def _never_stored(s: Session, copy: UninitialisedCopy, address: int, size: int, line: int) -> None:
     """The host reads what it copied from the card, and no kernel had stored it there."""
     block, name = copy.source, copy.source.name or "it"
     element = (copy.offset + address - copy.to) // size
@@ -128,8 +130,8 @@ def _never_stored(s: Session, copy: Incomplete, address: int, size: int, line: i
         )
         return
     start = element * size
-    rest = s.memory.state(block.address + start, min(block.size - start, LOOKED_AT))
-    lacking = int(((rest & HAS_VALUE) == 0).sum()) // size
+    rest = s.memory.state(block.address + start, min(block.size - start, MAX_INSPECTED))
+    lacking = int(((rest & INIT_BIT) == 0).sum()) // size
     s.faults.add(
         Kind.UNCOVERED,
         copy.stored,
@@ -155,6 +157,6 @@ def _coverage_hint(grid: list[int], block: list[int], elements: int) -> str:
     return f"{covered}: check that they are the matrix's, that the grid is rounded up, and the index of the store"
 
 
-@runtime("rt_unset")
-def unset(s: Session, line: int, word: int) -> None:
-    no_value(s, line, s.word(word), "read")
+@runtime("rt_uninitialised_variable")
+def unset(s: Session, line: int, name_id: int) -> None:
+    uninitialised_variable(s, line, s.name(name_id), "read")

@@ -31,10 +31,10 @@ def queue(s: Session, site: Any, grid: int, block: int, shared: int, arguments: 
     s.state["launched by kernels"] = s.state.get("launched by kernels", 0) + 1
     if s.state["launched by kernels"] > MOST:
         s.finish(4, "limit", f"line {site.node.line}: kernels launched more than {MOST} kernels")
-    children.append(kept(s, site, grid, block, shared, arguments))
+    children.append(copied_launch(s, site, grid, block, shared, arguments))
 
 
-def kept(s: Session, site: Any, grid: int, block: int, shared: int, arguments: int) -> Child:
+def copied_launch(s: Session, site: Any, grid: int, block: int, shared: int, arguments: int) -> Child:
     view, size = s.memory.view, argument_offsets(s.program, site.parameters)[1]
     bytes_ = view(grid, 12).tobytes(), view(block, 12).tobytes(), view(arguments, max(1, size)).tobytes()
     return Child(site, bytes_[0], bytes_[1], shared, bytes_[2])

@@ -1,13 +1,13 @@
-"""Where the copy of an object takes values away from bytes that had them: loops without checks have to ask anew.
+"""Copies the states of an object's bytes; increments the epoch if initialised bytes become uninitialised.
 
-Such a loop remembers which arrays have values everywhere until the epoch goes on. Calls into the runtime see to that;
-an object is copied without one."""
+Prechecked loops rely on arrays being initialised until the epoch changes. Runtime calls increment it; object copies are
+compiled code and must do so themselves."""
 
 from __future__ import annotations
 
 from tilewise.emulator.host.lower.builder import Builder
 
-# `own`: bits of a state that say whose memory it is, which a copy leaves as they are
+# `own`: bits of a state that a copy does not change
 COPY_STATES = """
 define internal void @copy_states(ptr %to, ptr %from, i64 %n, i8 %own, ptr %epoch) #0 {
 entry:
@@ -42,13 +42,13 @@ done:
   ret void
 }
 """
-VALUE = 2
+INIT_BIT = 2
 
 
 def copy_states(b: Builder, to: str, source: str, size: int) -> None:
-    """The states of an object's bytes, from shadow to shadow; on the card whether they have a value alone."""
+    """Copy the states of an object's bytes; in kernels only the bit that they are initialised."""
     if size:
-        b.takes_values = b.program.memory.loses_values = True
-        own = ~VALUE if b.program.device else 0
+        b.may_uninitialise = b.program.memory.may_uninitialise = True
+        own = ~INIT_BIT if b.program.device else 0
         epoch = f"inttoptr (i64 {b.program.memory.epoch_address} to ptr)"
         b.emit(f"call void @copy_states(ptr {to}, ptr {source}, i64 {size}, i8 {own}, ptr {epoch})")

@@ -1,9 +1,9 @@
-"""Inner loops over arrays: what their checks would find is decided once, before the loop, which then runs without them.
+"""Loop versioning: inner loops over arrays are emitted with and without checks; a test before the loop picks one.
 
-A loop `for (…; k < n; k++)` whose subscripts are sums and products of k and of what it does not change has its least
-and greatest addresses at its first and last iteration. Where the arrays between them have values everywhere and no
-subscript overflows at either end, none does between: the loop is written a second time without checks, and this is
-decided as it runs. What a call may change is checked again behind each call into the runtime (the epoch)."""
+In a loop `for (…; k < n; k++)` whose subscripts are sums and products of k and of loop invariants, the extreme
+addresses belong to the first and last iteration. If the arrays are initialised between them and no subscript overflows
+at either end, no check in the loop can fail. The result for an array is reused until the next runtime call (the
+epoch)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.subscripts import Subscripts, whole_number
+from tilewise.emulator.host.lower.subscripts import Subscripts, integer_variable
 from tilewise.emulator.parse import tree
 from tilewise.emulator.sema.symbol_table import Unknown
 
-LEAST = 8  # iterations for which asking pays
-PLAIN = (
+MIN_ITERATIONS = 8  # for which the test pays
+SUPPORTED_NODES = (
     tree.Number, tree.Name, tree.Unary, tree.Step, tree.Binary, tree.Assign, tree.Ternary, tree.Index, tree.Cast,
     tree.Variable, tree.Declaration, tree.Expression, tree.Block, tree.If, tree.Jump, tree.Nothing, tree.Call,
     tree.TypeName, tree.TypeConst, tree.TypeFixed, tree.TypePointer,
@@ -41,12 +41,12 @@ class Loop:
     accesses: list[tree.Index]
 
 
-def plain_loop(b: Builder, node: tree.For) -> Loop | None:
-    """The loop, if its subscripts may be known at both ends; its counter is declared already."""
-    if b.library or b.sure or b.watched or b.limits or b.program.watched or b.lanes is not None:
+def versionable_loop(b: Builder, node: tree.For) -> Loop | None:
+    """The loop, if its form allows two versions; its counter must be declared already."""
+    if b.library or b.no_overflow or b.differences or b.limit_tests or b.program.instrumented or b.lanes is not None:
         return None
     count, inside = counter(node), list(tree.walk(node.body))
-    if count is None or not all(isinstance(item, PLAIN) for item in inside) or not _pure_calls(inside):
+    if count is None or not all(isinstance(item, SUPPORTED_NODES) for item in inside) or not _pure_calls(inside):
         return None
     changed = {v.name for item in inside if isinstance(item, tree.Declaration) for v in item.items}
     for item in inside:
@@ -58,7 +58,7 @@ def plain_loop(b: Builder, node: tree.For) -> Loop | None:
         if isinstance(item, tree.Variable) and item.specifiers & {"static", "extern", "__shared__"}:
             return None
     accesses = [item for item in inside if isinstance(item, tree.Index) and isinstance(item.base, tree.Name)]
-    if count.name in changed or whole_number(b, count.name) is None or not accesses:
+    if count.name in changed or integer_variable(b, count.name) is None or not accesses:
         return None
     return Loop(count, changed, accesses)
 
@@ -81,12 +81,12 @@ def _pure_calls(inside: list[Any]) -> bool:
     return all(isinstance(c.function, tree.Name) and c.function.name in PURE for c in calls)
 
 
-def choose(b: Builder, loop: Loop, quick: str, careful: str) -> dict[int, str]:
-    """Go to `quick` where no check could find anything, else to `careful`; the first elements of the arrays, none where
-    nothing can be known."""
+def version_test(b: Builder, loop: Loop, quick: str, careful: str) -> dict[int, str]:
+    """Branch to `quick` if no check can fail, else to `careful`. By subscript: the address of its array; empty if there
+    is nothing to test."""
     subscripts, name = Subscripts(b, (loop.counter.name,), loop.changed), loop.counter.name
     try:
-        if subscripts.used(loop.counter.bound):
+        if subscripts.counters_in(loop.counter.bound):
             return {}
     except Unknown:
         return {}
@@ -94,7 +94,7 @@ def choose(b: Builder, loop: Loop, quick: str, careful: str) -> dict[int, str]:
     last = bound if loop.counter.closed else b.make(f"sub i64 {bound}, 1")
     subscripts.require(b.make(f"icmp sge i64 {first}, 0"))
     subscripts.require(b.make(f"icmp slt i64 {bound}, {(1 << 31) - 1}"))
-    subscripts.require(b.make(f"icmp sge i64 {b.make(f'sub i64 {last}, {first}')}, {LEAST}"))
+    subscripts.require(b.make(f"icmp sge i64 {b.make(f'sub i64 {last}, {first}')}, {MIN_ITERATIONS}"))
     bases: dict[int, str] = {}
     ranges: list[tuple[str, str]] = []
     for node in loop.accesses:
@@ -110,16 +110,16 @@ def choose(b: Builder, loop: Loop, quick: str, careful: str) -> dict[int, str]:
     b.branch(subscripts.holds, known, careful)
     b.begin(known)
     for start, end in ranges:
-        ask_whole(b, start, end, careful)
+        check_initialised(b, start, end, careful)
     b.jump(quick)
     return bases
 
 
-def ask_whole(b: Builder, start: str, end: str, careful: str) -> None:
-    """Whether this range has values everywhere: as it was found last time, or as the runtime finds now."""
+def check_initialised(b: Builder, start: str, end: str, careful: str) -> None:
+    """Branch to `careful` unless this range is initialised: by a cached result, or else by asking the runtime."""
     memory = b.program.memory
-    b.program.external("rt_whole")
-    site = memory.private(32)  # from, to, epoch, times not to ask
+    b.program.external("rt_all_initialised")
+    site = memory.private(32)  # initialised range: begin, end, its epoch; how often not to call the runtime
 
     def cell(i: int) -> str:
         return f"inttoptr (i64 {site + 8 * i} to ptr)"
@@ -138,6 +138,8 @@ def ask_whole(b: Builder, start: str, end: str, careful: str) -> None:
     b.emit(f"store i64 {b.make(f'sub i64 {left}, 1')}, ptr {cell(3)}")
     b.jump(careful)
     b.begin(ask)
-    found = b.make(f"call i32 @rt_whole(i64 {start}, i64 {end}, i64 {site}, i32 {int(b.program.device)}) cold")
+    found = b.make(
+        f"call i32 @rt_all_initialised(i64 {start}, i64 {end}, i64 {site}, i32 {int(b.program.device)}) cold"
+    )
     b.branch(b.make(f"icmp ne i32 {found}, 0"), fine, careful)
     b.begin(fine)

@@ -1,8 +1,8 @@
-"""Comparisons with a reference, `fabs(a[i] - b[i]) > limit`: what they compare is noted, so that the end can tell
-whether one of them could ever have failed.
+"""Comparisons with a reference, `fabs(a[i] - b[i]) > limit`: compiled code records what they compare, so that
+runtime/comparisons.py can report those that could not have failed.
 
-A function's body is looked through once, before it is lowered. Each comparison has five numbers in memory of its own,
-which the lowered code keeps up: the largest value, the limit, how many were compared, how many failed, how many NaN."""
+They are found on a function's tree before it is lowered. Each has a record of five numbers: the largest absolute value,
+the limit, and how many values were compared, failed, and were NaN."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tilewise.emulator.parse.types import Scalar
 from tilewise.errors import KernelError
 
 ABSOLUTE = frozenset({"fabs", "fabsf", "abs", "labs", "std::abs", "std::fabs", "std::fabsf"})
-LARGEST, LIMIT, COUNT, FAILED, NAN = range(0, 40, 8)  # where each number lies
+LARGEST, LIMIT, COUNT, FAILED, NAN = range(0, 40, 8)  # offsets in the record
 
 
 @dataclass
 class Comparison:
     line: int
     address: int
-    cut: bool = False  # the difference is taken as an integer: what is below 1 is lost
-    floating: bool = False  # values with a fraction are compared
-    limited: bool = False  # there is a limit that it is held against
+    truncated: bool = False  # the difference is converted to an integer
+    floating: bool = False  # the values are floats
+    has_limit: bool = False
 
 
-def watch_comparisons(b: Builder, body: Any) -> None:
-    """Find what is to be kept up in this body."""
+def find_comparisons(b: Builder, body: Any) -> None:
+    """Find the comparisons in a function's body."""
     if b.library or b.program.device:
         return
     differences: dict[str, tuple[tree.Binary, Comparison]] = {}
@@ -40,15 +40,15 @@ def watch_comparisons(b: Builder, body: Any) -> None:
     for node in nodes:
         found = _difference(node)
         if found is not None:
-            made = Comparison(node.line, int(b.program.memory.constant(bytes(40))), _cut_inside(node))
+            made = Comparison(node.line, int(b.program.memory.constant(bytes(40))), _truncated_inside(node))
             by_call[id(node)] = (found, made)
-            b.watched[id(found)] = made
+            b.differences[id(found)] = made
     if not by_call:
         return
     for node in nodes:
         if isinstance(node, tree.Variable) and id(node.init) in by_call:
             differences[node.name] = by_call[id(node.init)]
-            differences[node.name][1].cut |= _whole(b, node.type)
+            differences[node.name][1].truncated |= _is_integer_type(b, node.type)
         elif isinstance(node, tree.Assign) and isinstance(node.target, tree.Name) and id(node.value) in by_call:
             differences[node.target.name] = by_call[id(node.value)]
     for node in nodes:
@@ -56,8 +56,8 @@ def watch_comparisons(b: Builder, body: Any) -> None:
             for side, part in enumerate((node.left, node.right)):
                 known = by_call.get(id(part)) or (differences.get(part.name) if isinstance(part, tree.Name) else None)
                 if known is not None:
-                    known[1].line, known[1].limited = node.line, True
-                    b.limits[id(node)] = (known[1], side)
+                    known[1].line, known[1].has_limit = node.line, True
+                    b.limit_tests[id(node)] = (known[1], side)
     b.program.comparisons += [made for _, made in by_call.values()]
 
 
@@ -75,25 +75,25 @@ def _difference(node: Any) -> tree.Binary | None:
     return inner if any(isinstance(part, tree.Index) for part in tree.walk(inner)) else None
 
 
-def _cut_inside(node: tree.Call) -> bool:
+def _truncated_inside(node: tree.Call) -> bool:
     inner = node.arguments[0]
-    cast = isinstance(inner, tree.Cast) and isinstance(inner.type, tree.TypeFixed) and _is_whole(inner.type.type)
+    cast = isinstance(inner, tree.Cast) and isinstance(inner.type, tree.TypeFixed) and _is_integer(inner.type.type)
     return cast or (isinstance(node.function, tree.Name) and node.function.name == "labs")
 
 
-def _whole(b: Builder, written: Any) -> bool:
+def _is_integer_type(b: Builder, written: Any) -> bool:
     try:
-        return _is_whole(b.program.resolve(written, b.env))
+        return _is_integer(b.program.resolve(written, b.env))
     except KernelError:
         return False
 
 
-def _is_whole(type_: Any) -> bool:
+def _is_integer(type_: Any) -> bool:
     return isinstance(type_, Scalar) and type_.kind == "int"
 
 
-def note_values(b: Builder, made: Comparison, left: Value, right: Value) -> None:
-    """The two values whose difference is taken."""
+def record_values(b: Builder, made: Comparison, left: Value, right: Value) -> None:
+    """Record the two values whose difference is computed."""
     if not isinstance(left.type, Scalar) or not isinstance(right.type, Scalar):
         return
     made.floating = made.floating or left.type.floating or right.type.floating
@@ -108,8 +108,8 @@ def note_values(b: Builder, made: Comparison, left: Value, right: Value) -> None
     _store(b, made, COUNT, "i64", b.make(f"add i64 {_load(b, made, COUNT, 'i64')}, 1"))
 
 
-def note_limit(b: Builder, made: Comparison, side: int, op: str, values: tuple[Value, Value], result: Value) -> None:
-    """What the difference is held against, and whether it failed: it did where it is larger."""
+def record_limit(b: Builder, made: Comparison, side: int, op: str, values: tuple[Value, Value], result: Value) -> None:
+    """Record the limit, and whether the comparison failed: the difference is larger."""
     limit = values[1 - side]
     if not isinstance(limit.type, Scalar) or limit.type.kind == "null":
         return
@@ -135,4 +135,4 @@ def _store(b: Builder, made: Comparison, which: int, llvm: str, text: str) -> No
     b.emit(f"store {llvm} {text}, {_pointer(made, which)}")
 
 
-provide(note_limit, note_values, watch_comparisons)
+provide(record_limit, record_values, find_comparisons)
