@@ -1,1 +1,1 @@
-"""What a host program meets while it runs: memory, console, C library and the CUDA runtime."""
+"""The runtime of a host program: memory, console, C library and the CUDA runtime."""

@@ -1,4 +1,4 @@
-"""malloc and its kin, and functions that touch strings and bytes: each checks what it is given."""
+"""malloc, free, memcpy, strlen and similar functions, with checks of their arguments."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from tilewise.emulator.host.runtime.memory import INIT
 from tilewise.emulator.host.runtime.releases import assigned_name, release
 from tilewise.emulator.host.runtime.session import Session, runtime
 
-PIECE = 1 << 20  # bytes whose states are looked at one by one
+PIECE = 1 << 20  # bytes of a range whose states are inspected one by one
 ALLOCATED = ("malloc", "calloc", "realloc", "strdup")
 
 
 def readable(s: Session, address: int, size: int) -> bool:
-    """All bytes are the host's and have values; a complaint where not."""
+    """Whether all bytes are the host's and initialised; else a fault is reported."""
     return _range(s, address, size, "read", INIT)
 
 
@@ -24,7 +24,7 @@ def _range(s: Session, address: int, size: int, access: str, wanted: int) -> boo
     if size == 0:
         return True
     memory = s.memory
-    if size < 0:  # a size_t that no memory has
+    if size < 0:  # a size_t above 2^63
         size += 1 << 64
     if memory.inside(address, size):
         if memory.has(address, size, wanted):
@@ -48,7 +48,7 @@ def _range(s: Session, address: int, size: int, access: str, wanted: int) -> boo
 
 
 def string(s: Session, address: int) -> bytes:
-    """A string that the program hands over, up to its zero, as far as it is the program's own."""
+    """A string argument up to its zero, checked."""
     literals: dict[int, bytes] | None = s.state.get("literals")
     if literals is None:
         literals = s.state["literals"] = {at: text.partition(b"\0")[0] for text, at in s.program.texts.items()}

@@ -1,4 +1,4 @@
-"""The rest of the C library: clocks that stand still unless asked, numbers from text, exit."""
+"""The rest of the C library: deterministic clocks, conversion of text to numbers, exit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tilewise.emulator.host.runtime.c_memory import string, writable
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
 
-START = 1_700_000_000_000_000_000  # nanoseconds: what a fixed clock shows at first
-TICK = 1_000  # it moves on by this at every look, so that no difference is zero
+START = 1_700_000_000_000_000_000  # nanoseconds: the first value of the deterministic clock
+TICK = 1_000  # added by every call, so that no difference is zero
 
 
 def now(s: Session) -> int:
@@ -93,20 +93,20 @@ def system(s: Session, command: int) -> int:
 
 @runtime("__assert_failed")
 def assert_failed(s: Session, text: int, file: int, line: int) -> None:
-    words = string(s, text).decode("utf-8", "replace")
+    condition = string(s, text).decode("utf-8", "replace")
     name = string(s, file).decode("utf-8", "replace")
-    s.faults.add(Kind.ASSERTION, s.line, f"assert({words}) does not hold", access="assert")
-    s.console.error(f"{name}:{line}: Assertion `{words}' failed.\n".encode())
+    s.faults.add(Kind.ASSERTION, s.line, f"assert({condition}) does not hold", access="assert")
+    s.console.error(f"{name}:{line}: Assertion `{condition}' failed.\n".encode())
     s.finish(134, "abort", f"line {s.line}: an assertion failed")
 
 
-INTEGER = {base: re.compile(rb"\s*([-+]?)(0[xX](?=[0-9a-fA-F]))?([0-9a-zA-Z]*)") for base in (0,)}
+INTEGER = re.compile(rb"\s*([-+]?)(0[xX](?=[0-9a-fA-F]))?([0-9a-zA-Z]*)")
 FLOAT = re.compile(rb"\s*([-+]?(?:inf(?:inity)?|nan|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?))", re.I)
 
 
 def _integer(data: bytes, base: int) -> tuple[int, int]:
-    """The value and where it ends, as strtol has it."""
-    match = INTEGER[0].match(data)
+    """The value and the end of its text, as strtol defines them."""
+    match = INTEGER.match(data)
     assert match is not None
     sign, prefix, digits = match.groups()
     if prefix and base in (0, 16):

@@ -1,4 +1,4 @@
-"""printf and its kin, and files under the program's folder."""
+"""printf, scanf and other functions of <stdio.h>."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewise.emulator.host.runtime.session import Function, Session, runtime
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.formatting import format_quickly, formatted, python_format
 
-MOST_ARGUMENTS = 1 << 16  # of a call of printf
+MAX_ARGUMENTS = 1 << 16  # of a call of vprintf
 
 
 class Stream:
@@ -26,7 +26,7 @@ class Stream:
         self.at_end = False
         self.line = 0
         self.pushed = b""
-        self.was_read = False  # something was read from it
+        self.was_read = False
 
 
 def _arguments(packed: int, count: int) -> list[tuple[int, int]]:
@@ -35,12 +35,12 @@ def _arguments(packed: int, count: int) -> list[tuple[int, int]]:
 
 
 def checked_va_list(function: Function) -> Function:
-    """vprintf and its kin: where the arguments stand and how many they are comes from a va_list of the program."""
+    """vprintf and similar: check the arguments' address and count, which come from a va_list of the program."""
 
     def checked(s: Session, *given: int) -> int:
         *before, packed, count = given
-        if not 0 <= count <= MOST_ARGUMENTS:
-            report_access(s, packed, 16 * MOST_ARGUMENTS, s.line, "read")
+        if not 0 <= count <= MAX_ARGUMENTS:
+            report_access(s, packed, 16 * MAX_ARGUMENTS, s.line, "read")
             count = 0
         if not readable(s, packed, 16 * count):
             count = 0
@@ -173,7 +173,7 @@ def setvbuf(s: Session, stream: int, buffer: int, mode: int, size: int) -> int:
 
 
 def open_file(s: Session, name: str, mode: str) -> int:
-    """The handle's address, or 0 as fopen has it."""
+    """The address of a FILE, or 0."""
     handle = opened(s, name, mode or "r")
     if handle is None:
         return 0

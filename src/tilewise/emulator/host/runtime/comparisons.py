@@ -1,4 +1,4 @@
-"""Comparisons with a reference that cannot fail: judged when the program has ended, by what they were given."""
+"""Comparisons with a reference that cannot fail: reported at the end of the program, from the values they compared."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from tilewise.emulator.host.runtime.session import Session
 from tilewise.emulator.machine.findings import Kind
 
-LEAST = 16  # values that are a comparison of arrays
-SMALL = 64  # bytes of an input that say nothing about the rest
+MIN_VALUES = 16  # compared values of a comparison of arrays
+MIN_INPUT = 64  # bytes of an array copied to the card that is checked for being constant
 
 
 def check_comparisons(s: Session) -> None:
     passed = False
     for made in s.program.comparisons:
         largest, limit, count, failed, nan = struct.unpack("<ddQQQ", s.memory.view(made.address, 40).tobytes())
-        if not made.has_limit or count < LEAST or failed:
+        if not made.has_limit or count < MIN_VALUES or failed:
             continue
         passed = True
         if nan:
@@ -48,7 +48,7 @@ def check_comparisons(s: Session) -> None:
 
 
 def _constant_inputs(s: Session) -> None:
-    """Results agree with the reference, and would if rows and columns were mixed up."""
+    """If all inputs are constant arrays, note that swapped rows and columns would not be found."""
     inputs = list(s.cuda.inputs.values())
     if len(inputs) < 2 or not all(constant for _, constant in inputs):
         return
@@ -60,8 +60,8 @@ def _constant_inputs(s: Session) -> None:
 
 
 def record_input(s: Session, block: Any, source: int, size: int) -> None:
-    """An array that is copied to the card: is it the same value all through?"""
-    if size < SMALL or size % 4:
+    """Record whether an array that is copied to the card has the same value everywhere."""
+    if size < MIN_INPUT or size % 4:
         return
     data = s.memory.view(source, size).view(np.uint32) if source % 4 == 0 else None
     constant = data is not None and bool((data[: 1 << 20] == data[0]).all())

@@ -1,7 +1,7 @@
-"""Kernels compiled for this machine: the blocks that the interpreting machine would take too long for.
+"""Kernels compiled to machine code, for the blocks that the interpreter would take too long for.
 
-Bounds and first values are checked at every access as on the host; races are not: those the interpreting machine finds
-in the blocks that it runs."""
+Bounds and initialisation are checked at every access, as in host code. Races are found only by the interpreter, in the
+blocks that it runs, and by the instrumented version of a kernel."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import EngineError, TilewiseError
 from tilewise.system.quantities import coordinates, counted
 
-SCRATCH = 1 << 16
-LARGE = 1 << 30  # bytes above which a block is not looked at
-INSTRUMENTED_THREADS = 4096  # of a launch in which races are looked for, where the machine cannot
+SCRATCH = 1 << 16  # bytes of the memory to which invalid accesses are redirected
+LARGE = 1 << 30  # bytes of a block above which it is not checked for being initialised
+INSTRUMENTED_THREADS = 4096  # of a launch that the interpreter cannot run: checked for races
 PARTS = 100  # of a launch
-MAX_REPORTED = 100_000  # after so many a kernel's threads are led astray in silence
+MAX_REPORTED = 100_000  # invalid accesses of a program; later ones are redirected without a report
 
 
 class CompiledKernel:
@@ -43,13 +43,13 @@ class CompiledKernel:
         self._function(geometry)
 
     def _function(self, geometry: Geometry) -> tuple[Any, int]:
-        """The kernel's code for blocks of this shape, and how many threads of a block it takes at once."""
+        """The kernel's code for blocks of this shape, and its number of lanes."""
         width, rows = width_of(geometry.block)
         for group in ((width, rows), None):
             if group not in self._made:
                 try:
                     self._made[group] = self._compiled(group)
-                except TilewiseError:  # one by one they may; what keeps them from that as well is told
+                except TilewiseError:  # fall back to one thread at a time; an error in that is raised
                     if group is None:
                         raise
                     self._made[group] = None
@@ -58,20 +58,21 @@ class CompiledKernel:
         raise EngineError("this kernel cannot be compiled")
 
     def _fill_spans(self, group: Any, arguments: int) -> None:
-        """Where each pointer's block begins and ends, if it has values everywhere; threads one by one may undo that."""
+        """Write the ends of each pointer parameter's block to its cell, if it is initialised. Code for single threads
+        has no spans, and may copy uninitialised values into a block."""
         memory, offsets = self.s.memory, self.site.offsets
         if group is None:
-            for any_of_them in memory.device_blocks:
-                any_of_them.initialised = False
+            for block in memory.device_blocks:
+                block.initialised = False
             return
         for number, cell in self._spans[group]:
             (target,) = struct.unpack("<Q", memory.view(arguments + offsets[number], 8).tobytes())
-            block = memory.find(target)
-            ends = (block.address, block.end) if block is not None and _whole(memory, block) else (0, 0)
+            found = memory.find(target)
+            ends = (found.address, found.end) if found is not None and _initialised(memory, found) else (0, 0)
             ctypes.memmove(cell, struct.pack("<2Q", *ends), 16)
 
     def instrumented(self, level: int) -> Any:
-        """The kernel with a note at every touch of memory; None where it orders warps itself."""
+        """The kernel with calls of check_race; None if it synchronises within warps, which those do not model."""
         program, key = self.s.program, ("instrumented", level)
         if key not in self._made:
             self._made[key] = None
@@ -92,16 +93,16 @@ class CompiledKernel:
     def run(
         self, geometry: Geometry, arguments: int, shared: int, blocks: list[tuple[int, int]], watch: int = 0
     ) -> tuple[int, Outcome | None]:  # fmt: skip
-        """Run the blocks from each first to each end; how many threads were run side by side.
+        """Run the blocks of each range (first, end); the number of lanes, and the work counted in the first blocks.
 
-        `watch`: in so many of the first blocks races are looked for and the work is counted."""
+        `watch`: number of first blocks to run instrumented."""
         s = self.s
         state = s.cuda.running
         state.geometry, state.dynamic_bytes = geometry, min(shared, MAX_DYNAMIC_SHARED)
         for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
             s.memory.put(_address(s, name), struct.pack("<3I", *sizes))
         work = None
-        level = 0 if watch == 1 < geometry.blocks else 2  # LLVM takes longer for it than one block of many
+        level = 0 if watch == 1 < geometry.blocks else 2  # optimising would take longer than running one block
         counting = self.instrumented(level) if watch else None
         if counting:
             reset_counters(s.program)
@@ -120,14 +121,14 @@ class CompiledKernel:
 
 
 def _parts(blocks: list[tuple[int, int]], most: int) -> Iterator[tuple[int, int]]:
-    """The same blocks, at most so many at a time: between two of them it is known how far a launch is."""
+    """The same blocks, at most `most` at a time, so that progress is shown."""
     for first, last in blocks:
         for at in range(first, last, most):
             yield at, min(at + most, last)
 
 
-def _whole(memory: Memory, block: Allocation) -> bool:
-    """Whether all of a block has values. What the host cannot reach keeps them but for copies, which say so."""
+def _initialised(memory: Memory, block: Allocation) -> bool:
+    """Whether all of a block is initialised. Cached for blocks that the host cannot access: copies clear the flag."""
     if block.freed or block.size > LARGE:
         return False
     if not block.initialised:
@@ -142,7 +143,7 @@ def _address(s: Session, name: str) -> int:
 
 
 def compiled(s: Session, site: Any, geometry: Geometry) -> CompiledKernel | str:
-    """The kernel of a launch, compiled; or why that cannot be."""
+    """The compiled kernel of a launch, or the reason why it cannot be compiled."""
     card = s.cuda
     key = (id(site.kernel), tuple(sorted((k, str(v)) for k, v in site.bindings.items())))
     if key not in card.compiled:
@@ -157,8 +158,8 @@ def compiled(s: Session, site: Any, geometry: Geometry) -> CompiledKernel | str:
 
 
 @runtime("rt_invalid_access")
-def astray(s: Session, address: int, size: int, access: int, line: int) -> int:
-    """An access of a thread that is not right; the address at which it goes on."""
+def invalid_access(s: Session, address: int, size: int, access: int, line: int) -> int:
+    """Report an access of a kernel's thread; the address that it uses instead."""
     memory = s.memory
     state = s.cuda.running
     state.reported += 1
@@ -166,7 +167,7 @@ def astray(s: Session, address: int, size: int, access: int, line: int) -> int:
     if memory.inside(address, size):
         states = memory.state(address, size)
         if access == 0 and ((states & 5) != 0).all():
-            _without_value(s, address, size, line)
+            _uninitialised(s, address, size, line)
             return address
     if not state.scratch:
         state.scratch = memory.static(SCRATCH, "", False)
@@ -176,7 +177,7 @@ def astray(s: Session, address: int, size: int, access: int, line: int) -> int:
 
 
 def _thread(s: Session) -> str:
-    """The thread that runs now, by its threadIdx and blockIdx."""
+    """The current thread, by its threadIdx and blockIdx."""
     out = []
     geometry = s.cuda.running.geometry
     deep = (geometry.block[2] > 1, geometry.grid[2] > 1) if geometry is not None else (False, False)
@@ -186,7 +187,7 @@ def _thread(s: Session) -> str:
     return f"thread {out[0]} of block {out[1]}"
 
 
-def _without_value(s: Session, address: int, size: int, line: int) -> None:
+def _uninitialised(s: Session, address: int, size: int, line: int) -> None:
     memory = s.memory
     block = memory.find(address)
     if block is None or memory.on_stack(address):
@@ -228,7 +229,7 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
         )  # fmt: skip
         return
     hint = "check the index against the length before the access"
-    if block.kind == "static" and block.name == DYNAMIC_NAME:  # laid out for the most that any launch can have
+    if block.kind == "static" and block.name == DYNAMIC_NAME:  # allocated with the maximum size
         block = replace(block, size=s.cuda.running.dynamic_bytes)
         hint = "give extern __shared__ memory the bytes it needs as the third launch argument, <<<grid, block, bytes>>>"
     past, before = counted(address + size - block.end, "byte"), counted(block.address - address, "byte")
@@ -242,18 +243,17 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
 
 @runtime("rt_race")
 def race(s: Session, address: int, line: int, other: int, _: int, kind: int) -> None:
-    """Two threads in one place; either line may come first, and the pair is told once: not again where the machine
-    has found it."""
+    """Each pair of lines is reported once, in either order, and not if the interpreter found a race on one of them."""
     if any(f.kind is Kind.RACE and f.line in (line, other) for f in s.faults.kernel):
         return
     block = s.memory.find(address)
     name, at = (block.name, address - block.address) if block is not None else ("shared memory", 0)
     pairs: dict[tuple[str, frozenset[int]], int] = s.state.setdefault("races", {})
-    told = pairs.setdefault((name, frozenset((line, other))), line)
-    who, far = _thread(s), kind >= 4
+    reported = pairs.setdefault((name, frozenset((line, other))), line)
+    who, between_blocks = _thread(s), kind >= 4
     hint = f"put __syncthreads() between line {min(line, other)} and line {max(line, other)}"
     geometry = s.cuda.running.geometry
-    if far:
+    if between_blocks:
         hint = "let only one block touch each cell, or use atomic operations: blocks run in no order"
     elif block is not None and block.device and geometry is not None and geometry.blocks > 1:
         hint = "store to a second array, or in a kernel of its own: __syncthreads() orders the threads of one block"
@@ -267,5 +267,5 @@ def race(s: Session, address: int, line: int, other: int, _: int, kind: int) -> 
         f"{who} stores to {name} at byte {at}, where a thread of another block wrote at line {other}",
         f"{who} stores to {name} at byte {at}, which a thread of another block read at line {other}",
     )
-    message = messages[(kind & 3) + 3 * far]
-    s.faults.add(Kind.RACE, told, message, hint, array=name, access="kernel", other_line=other)
+    message = messages[(kind & 3) + 3 * between_blocks]
+    s.faults.add(Kind.RACE, reported, message, hint, array=name, access="kernel", other_line=other)

@@ -1,6 +1,6 @@
-"""stdout and stderr of a program: buffered, counted against the limit, in order.
+"""stdout and stderr of a program: buffered, limited, in order.
 
-A terminal gets its control characters made visible (`system.terminal`); a file or a pipe gets the bytes as they are."""
+For a terminal control characters are made visible (`system.terminal`); a file or a pipe gets the bytes unchanged."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from tilewise.errors import LimitError
 from tilewise.system.terminal import Shown, is_terminal
 
 BUFFER = 1 << 16
-FLUSH_INTERVAL = (
-    0.02  # seconds for which what is printed may wait though the program asked for it, where nobody looks on
-)
+FLUSH_INTERVAL = 0.02  # seconds between flushes to a file or pipe that the program requests
 
 
 class Console:
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.count = 0  # bytes printed, and written to files
+        self.count = 0  # bytes printed or written to files
         self.buffer = bytearray()
         self.ended_line = True
         self._shown = {descriptor: Shown() for descriptor in (1, 2) if is_terminal(descriptor)}
         self._watched = os.isatty(1)
         self._sent = 0.0
         self._width = shutil.get_terminal_size().columns
-        self._status = 0  # characters of a line that the next output replaces
+        self._status = 0  # length of the status line, which the next output erases
         self._sending = threading.Lock()
 
     def write(self, data: bytes) -> None:
@@ -46,13 +44,13 @@ class Console:
         self.spend(len(data))
 
     def spend(self, count: int) -> None:
-        """So many bytes more: what goes to a file counts as what is printed does."""
+        """Count bytes, printed or written to a file, against the limit."""
         self.count += count
         if self.count > self.limit:
             raise LimitError(f"the program has printed or written more than {self.limit} bytes (--limit-output)")
 
     def flush_requested(self) -> None:
-        """std::flush, std::endl, fflush: into a file or a pipe it is sent by and by, not a word at a time."""
+        """std::flush, std::endl, fflush."""
         if self._watched or time.monotonic() - self._sent > FLUSH_INTERVAL:
             self.flush()
             self._sent = time.monotonic()
@@ -62,13 +60,13 @@ class Console:
         self._send(1, data)
 
     def close(self) -> None:
-        """Everything that is left, a character that was cut off included."""
+        """Write everything that is left, an incomplete character included."""
         self.flush()
         for descriptor, shown in self._shown.items():
             _write(descriptor, shown(b"", final=True))
 
     def status(self, text: str) -> None:
-        """A line on stderr, a terminal, for as long as the program prints nothing; none beside a line left open."""
+        """Show a line on stderr, a terminal, until the next output; not after output without a newline."""
         with self._sending:
             if self.ended_line or not self._watched:
                 text = text[: self._width - 1]
@@ -83,7 +81,7 @@ class Console:
             _write(descriptor, shown(data) if shown is not None else data)
 
     def _cleared(self) -> bytes:
-        """What removes the line, on a terminal without control sequences (TERM=dumb) too."""
+        """Characters that erase the status line, also on a terminal without control sequences (TERM=dumb)."""
         width, self._status = self._status, 0
         return b"\r" + b" " * width + b"\r" if width else b""
 

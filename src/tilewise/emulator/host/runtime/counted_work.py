@@ -1,5 +1,5 @@
-"""What the first blocks of a compiled launch did, for the cost model: statements, and the sectors of global memory that
-each warp touched. The kernel counted them itself, where it was watched for races (`lower/races.py`)."""
+"""Counts of instrumented blocks (`lower/races.py`) for the cost model: statements, and sectors of global memory that
+each warp accessed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def counted_work(program: Program, threads: int) -> Outcome:
 
 
 def _sectors(log: np.ndarray) -> int:
-    """Threads of a warp make the same access together: the one they make at a line for the nth time."""
+    """Sectors accessed, counted once per warp instruction: the nth access of a warp's threads on a line."""
     line, thread = log["line"].astype(np.int64), log["thread"].astype(np.int64)
     order = np.lexsort((line, thread))
     same = np.diff(line[order] << 32 | thread[order], prepend=-1) == 0

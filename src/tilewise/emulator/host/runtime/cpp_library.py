@@ -1,4 +1,4 @@
-"""What the C++ headers leave to the runtime: memory of vectors and strings, range errors."""
+"""Runtime functions of the C++ headers: memory of vectors and strings, range errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewise.emulator.machine.findings import Kind
 
 @runtime("__vector_memory")
 def vector_memory(s: Session, size: int) -> int:
-    """Room for elements; only those that exist may be touched, see __vector_size."""
+    """Allocate a vector's capacity, unaddressable: see __vector_size."""
     if size < 0 or size > 1 << 46:
         s.console.error(b"terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n")
         s.finish(134, "abort", f"line {s.line}: a vector of {size} bytes")
@@ -26,7 +26,7 @@ def vector_free(s: Session, address: int) -> None:
 
 @runtime("__vector_size")
 def vector_size(s: Session, address: int, before: int, size: int) -> None:
-    """The first `size` bytes are elements, where `before` were; the rest is room nobody may touch."""
+    """Resize from `before` to `size` bytes of elements; the rest of the capacity is unaddressable."""
     block = s.memory.find(address)
     if before == size:
         return
@@ -41,7 +41,7 @@ def vector_size(s: Session, address: int, before: int, size: int) -> None:
 
 @runtime("__empty_pop")
 def empty_pop(s: Session) -> None:
-    """The real one would count down below 0; here nothing is taken, and the program goes on."""
+    """pop_back() of an empty container: a real one would wrap its size; here it has no effect."""
     s.faults.add(
         Kind.OUT_OF_BOUNDS,
         s.line,

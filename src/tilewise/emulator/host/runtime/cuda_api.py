@@ -1,4 +1,4 @@
-"""Errors, events, streams and properties of the CUDA runtime, and what is checked when the program ends."""
+"""Errors, events, streams and properties of the CUDA runtime, and checks at the end of the program."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def last_error(s: Session, clear: int) -> int:
 
 @runtime("__cuda_error_text")
 def error_text(s: Session, code: int, name: int) -> int:
-    words = codes.NAMES.get(code, ("unrecognized error code", "unrecognized error code"))
-    return int(s.program.literal(words[0 if name else 1].encode()))
+    texts = codes.NAMES.get(code, ("unrecognized error code", "unrecognized error code"))
+    return int(s.program.literal(texts[0 if name else 1].encode()))
 
 
 @runtime("__cuda_sync")
 def synchronise(s: Session, what: int) -> int:
-    if s.cuda.running.geometry is not None:  # a kernel of the card asks
+    if s.cuda.running.geometry is not None:  # called by a kernel
         if s.state.get("children"):
             s.finish(
                 2, "refused", f"line {s.line}: a kernel waits for kernels that it launched: CUDA 12 has no such call"
@@ -120,7 +120,8 @@ def occupancy(s: Session, pointer: int, threads: int, shared: int) -> int:
 
 @runtime("__cuda_static_shared")
 def static_shared(s: Session, handle: int) -> int:
-    """Bytes that the kernel behind a pointer declares __shared__; what reads kernels is loaded where there are any."""
+    """Bytes of static __shared__ memory of the kernel behind a pointer. Programs without kernels do not import
+    cuda_launch."""
     known = s.program.kernel_handles.get(handle)
     return 0 if known is None else int(import_module(f"{__package__}.cuda_launch").static_shared(s, known))
 
@@ -136,7 +137,7 @@ def pointer_attributes(s: Session, to: int, pointer: int) -> int:
     return 0
 
 
-# -- events and streams: one queue, in order
+# -- events and streams: all work runs in the order of its calls
 
 
 def _handle(s: Session, pointer: int) -> int:
@@ -153,7 +154,7 @@ def event_create(s: Session, pointer: int) -> int:
 
 
 def _written(s: Session, call: str, place: int) -> str:
-    """An argument of a call as the line writes it; '' where the call is written elsewhere."""
+    """The source text of an argument, if the call is on the current line."""
     found = re.search(rf"\b{call}\s*\(([^;]*)\)", s.source.line(s.line))
     parts = found[1].split(",") if found else []
     word = re.match(r"\s*(\w+)\W*$", parts[place]) if place < len(parts) else None
@@ -192,7 +193,7 @@ def event_elapsed(s: Session, pointer: int, first: int, second: int) -> int:
         message = f"{name or 'an event'} was never recorded, so there is no time between the two"
         hint = f"cudaEventRecord({name}) first" if name else "cudaEventRecord both events first"
         s.faults.add(Kind.ARGUMENT, s.line, message, hint, array=name, access="event")
-        s.memory.change(pointer, 4, give=INIT)  # what it holds follows from that
+        s.memory.change(pointer, 4, give=INIT)  # do not report reads of it, too
         return int(s.cuda.fail(codes.BAD_HANDLE))
     if writable(s, pointer, 4):
         s.memory.put(pointer, struct.pack("<f", (two - one) / 1e6))
@@ -215,7 +216,7 @@ def stream_free(s: Session, stream: int) -> int:
 
 @runtime("__cuda_stream_used")
 def stream_used(s: Session, stream: int, line: int = 0) -> int:
-    """What is put into a stream that was destroyed, or that never was one, fails."""
+    """The error code for work in a stream: it fails if the stream was destroyed or never created."""
     if stream in DEFAULT_STREAMS or s.cuda.streams.get(stream) == 0:
         return 0
     destroyed = s.cuda.streams.get(stream)
@@ -230,11 +231,11 @@ def device(s: Session) -> int:
     return 0
 
 
-# -- when the program has ended
+# -- at the end of the program
 
 
 def at_end(s: Session) -> None:
-    """Results never copied back, memory never freed."""
+    """Report memory that was never freed, and results that were never copied back."""
     blocks = [*s.memory.blocks, *s.memory.device_blocks]
     for block in blocks:
         if block.freed or block.kind not in DEALLOCATORS:

@@ -1,4 +1,4 @@
-"""A launch's arguments from memory to what the machine takes: numbers, pointers into allocations, structs of them."""
+"""A launch's arguments for the interpreter, read from memory: numbers, pointers to buffers, structs of them."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from tilewise.emulator.parse.types import FunctionType, Record, Scalar, innermos
 from tilewise.emulator.parse.types import Pointer as HostPointer
 from tilewise.errors import EngineError
 
-PIECE = 1 << 20  # bytes of shadow that are looked at in one go
+PIECE = 1 << 20  # bytes of shadow that are inspected at once
 
 
 class Arguments:
-    """The buffers behind one launch; `buffers` are by the names the kernel calls them."""
+    """The buffers of one launch; `buffers`: by the names that the kernel gives them."""
 
     def __init__(self, s: Session, site: Any, program: Any) -> None:
         self.s = s
         self.site = site
         self.program = program
         self.buffers: dict[str, Buffer] = {}
-        self.matrices: None = None  # a program's kernel may be anything: nothing is known to be M, N or P
+        self.matrices: None = None  # the roles M, N and P are known only for kernels of an assignment
         self.globals: list[Buffer] = []
-        self.dynamic: dict[str, int] = {}  # extern __shared__ arrays, with their bytes in this launch
+        self.dynamic: dict[str, int] = {}  # sizes of extern __shared__ arrays in this launch
         self.blocks: dict[int, tuple[Allocation, Buffer]] = {}
         self.bad = False
 
     def read(self, address: int) -> dict[str, Any] | None:
-        """Values by parameter; None where a pointer cannot be used on the card."""
+        """Values by parameter; None if a pointer cannot be used on the card."""
         values: dict[str, Any] = {}
         for i, (variable, offset) in enumerate(zip(self.program.parameters, self.site.offsets, strict=True)):
             at = address + offset
@@ -60,7 +60,7 @@ class Arguments:
             return Pointer(None, ZERO)
         dtype, _ = element_dtype(leaf.to)
         if dtype is None:
-            dtype = _one_byte(leaf.to)
+            raise EngineError(f"memory that holds {leaf.to} is not supported on the machine yet")
         stores = self.program.stores_to(variable)
         buffer = self._buffer(block, np.dtype(dtype), variable.name, stores)
         apart = target - block.address
@@ -71,7 +71,7 @@ class Arguments:
         return Pointer(buffer, np.int64(apart // buffer.data.dtype.itemsize))
 
     def _block(self, target: int, written: str) -> Allocation | None:
-        """The card's memory that a pointer points to; None where the card cannot use it, which is told."""
+        """The block of the card's memory that a pointer points to; None, reported, if the card cannot access it."""
         s = self.s
         block = s.memory.find(target, near=False)
         line = self.site.node.line
@@ -123,7 +123,7 @@ class Arguments:
         return buffer
 
     def _globals(self) -> None:
-        """__device__ and __constant__ variables: the same memory at every launch."""
+        """Buffers of __device__ and __constant__ variables."""
         program = self.s.program
         for array in self.program.arrays:
             known = program.globals.get(array.name)
@@ -144,18 +144,18 @@ class Arguments:
             self.globals.append(buffer)
 
     def finished(self, line: int) -> None:
-        """Cells that the kernel stored to have a value now."""
+        """Mark what the kernel stored as initialised."""
         for block, buffer in self.blocks.values():
             if buffer.initialised is not None:
-                self._give_values(block, buffer.initialised, buffer.data.dtype.itemsize)
+                self._mark_initialised(block, buffer.initialised, buffer.data.dtype.itemsize)
             if buffer.shadow is not None:
                 block.written = True
                 if block.kind in HOST_AND_CARD:
                     self.s.cuda.in_use(block, block.address, block.size, line)
                     block.stored, block.copied = 0, True
 
-    def _give_values(self, block: Allocation, known: np.ndarray, width: int) -> None:
-        """To the cells that are known to have one; what has values already is left alone."""
+    def _mark_initialised(self, block: Allocation, known: np.ndarray, width: int) -> None:
+        """`known`: which cells are initialised. The states of pieces that already are initialised are not written."""
         step = PIECE // width
         for at in range(0, len(known), step):
             cells = np.flatnonzero(known[at : at + step])
@@ -164,11 +164,11 @@ class Arguments:
                 self.s.memory.state(start, size).reshape(-1, width)[cells] |= INIT_BIT
 
     def forget(self) -> None:
-        """What the machine did is undone: it has nothing to tell when the launch has ended."""
+        """The interpreter's changes were undone: there is nothing to explain after the launch."""
         self.blocks.clear()
 
     def usable(self, address: int) -> bool:
-        """Whether the card can reach what a launch's pointers point to; what it cannot is told."""
+        """Whether the card can access what the launch's pointers point to; reports those that it cannot."""
         for i, (type_, offset) in enumerate(zip(self.site.parameters, self.site.offsets, strict=True)):
             if isinstance(type_, HostPointer) and not isinstance(type_.to, FunctionType):
                 written = self.site.node.written[i] if i < len(self.site.node.written) else "a pointer"
@@ -183,7 +183,7 @@ class Arguments:
 
 
 def _initialised_cells(memory: Memory, address: int, count: int, width: int) -> np.ndarray:
-    """Which cells have a value in all of their bytes; piece by piece, for an array may be large."""
+    """Which cells are initialised in all of their bytes; computed piece by piece, to save memory."""
     known = np.zeros(count, np.bool_)
     step = PIECE // width
     for at in range(0, count, step):
@@ -198,8 +198,8 @@ def _initialised_cells(memory: Memory, address: int, count: int, width: int) -> 
 
 
 def pointed_blocks(s: Session, site: Any, address: int, changed: bool = False, program: Any = None) -> list[Allocation]:
-    """The memory of the card that a launch reaches by the pointers it is given; `changed`: that it may store to, as the
-    types say, and the `program` for the machine where there is one."""
+    """The card's blocks that a launch's arguments point to. `changed`: only those that it may store to, by the types of
+    its parameters and by the interpreter's `program`, if there is one."""
     out: list[Allocation] = []
     for i, (type_, offset) in enumerate(zip(site.parameters, site.offsets, strict=True)):
         known = changed and program is not None and isinstance(type_, HostPointer)
@@ -214,13 +214,13 @@ def pointed_blocks(s: Session, site: Any, address: int, changed: bool = False, p
 
 
 def describe_arguments(s: Session, site: Any, address: int) -> list[Any]:
-    """A launch's arguments for the report: a number, the bytes behind a pointer and whether they were written, a list
-    of an object's members, or None."""
+    """A launch's arguments for the report: a number; for a pointer, the bytes behind it and whether they were written;
+    a list of an object's members; or None."""
     return [_described(s, t, address + offset) for t, offset in zip(site.parameters, site.offsets, strict=True)]
 
 
 def _filled(s: Session, block: Allocation) -> bool:
-    """Whether anything put values there; the host's own stores to memory that both reach show in its states alone."""
+    """Whether anything was stored there; stores of the host to pinned or managed memory only change its states."""
     stored = block.kind in HOST_AND_CARD and (s.memory.state(block.address, block.size) & INIT_BIT).any()
     return block.written or bool(stored)
 
@@ -246,7 +246,3 @@ def _pointers(type_: Any, address: int) -> list[tuple[Any, int]]:
     if isinstance(type_, Record):
         return [x for f in type_.fields for x in _pointers(f.type, address + f.offset)]
     return []
-
-
-def _one_byte(type_: Any) -> Any:
-    raise EngineError(f"memory that holds {type_} is not supported on the machine yet")

@@ -1,4 +1,4 @@
-"""The card a program believes in: its properties, its errors, and a clock that copies and kernels move on."""
+"""The emulated card: its properties, error state, and a simulated clock that copies and kernels advance."""
 
 from __future__ import annotations
 
@@ -78,30 +78,30 @@ COPY_START, LAUNCH_START = 8e-6, 4e-6  # seconds
 
 @dataclass
 class RunningKernel:
-    """Threads of compiled kernels that went where they must not."""
+    """The compiled kernel that runs now."""
 
-    geometry: Any = None  # of the launch that runs now
-    dynamic_bytes: int = 0  # bytes of extern __shared__ memory that it has
-    scratch: int = 0  # the memory they are led to
-    reported: int = 0
+    geometry: Any = None  # None if there is none
+    dynamic_bytes: int = 0  # its extern __shared__ memory
+    scratch: int = 0  # address to which invalid accesses are redirected
+    reported: int = 0  # invalid accesses of all launches
 
 
 @dataclass(frozen=True)
 class UninitialisedCopy:
-    """A copy to the host of memory that had no values everywhere: what the host reads there, no kernel stored."""
+    """A copy to the host of memory that no kernel, or only a part of a kernel's threads, had stored to."""
 
     to: int
     size: int
     line: int
     source: Allocation
-    offset: int  # in it
-    stored: int  # the line of the launch that had stored to it by then; 0 for none
+    offset: int  # in the source
+    stored: int  # line of the launch that had stored to it before; 0 for none
 
     def covers(self, address: int) -> bool:
         return self.to <= address < self.to + self.size
 
 
-# cudaDeviceAttr by number: the member of cudaDeviceProp that is the same
+# cudaDeviceAttr by number: the corresponding member of cudaDeviceProp
 NAMED = {
     1: "maxThreadsPerBlock", 8: "sharedMemPerBlock", 9: "totalConstMem", 10: "warpSize", 11: "memPitch",
     12: "regsPerBlock", 13: "clockRate", 14: "textureAlignment", 15: "deviceOverlap", 16: "multiProcessorCount",
@@ -125,8 +125,8 @@ class Card:
     path: str | Path
     machine: Machine = field(init=False)
     launches: list[dict[str, Any]] = field(default_factory=list)
-    described: set[str] = field(default_factory=set)  # kernels whose first launch is in there with its arguments
-    nanoseconds: float = 0.0  # of work given to the card
+    described: set[str] = field(default_factory=set)  # kernels that have a launch with arguments in `launches`
+    nanoseconds: float = 0.0  # simulated time
     last: int = 0
     sticky: int = 0
     unchecked_launches: set[int] = field(
@@ -135,16 +135,16 @@ class Card:
     events: dict[int, float | None] = field(default_factory=dict)
     streams: dict[int, int] = field(default_factory=dict)  # the line that destroyed it, or 0
     shared_limit: int = 48 << 10
-    unsynchronised: dict[int, int] = field(default_factory=dict)  # managed blocks a kernel changed: line of the launch
+    unsynchronised: dict[int, int] = field(default_factory=dict)  # blocks that a kernel or copy may write: its line
     kernels: dict[Any, Any] = field(default_factory=dict)
-    pointed_to: dict[tuple[int, int], Any] = field(default_factory=dict)  # launches through pointers: (launch, kernel)
+    pointed_to: dict[tuple[int, int], Any] = field(default_factory=dict)  # launches through pointers: (site, handle)
     uninitialised_copies: list[UninitialisedCopy] = field(default_factory=list)
-    inputs: dict[int, tuple[str, bool]] = field(default_factory=dict)  # copied to the card: name, one value all through
-    compiled: dict[Any, Any] = field(default_factory=dict)  # kernels as machine code, or why not
-    interpreted: float = 0.0  # seconds that the machine has about taken
+    inputs: dict[int, tuple[str, bool]] = field(default_factory=dict)  # arrays copied to the card: name, is constant
+    compiled: dict[Any, Any] = field(default_factory=dict)  # compiled kernels, or why they cannot be compiled
+    interpreted: float = 0.0  # estimated seconds that the interpreter has taken
     running: RunningKernel = field(default_factory=RunningKernel)
-    progress: str = ""  # of the launch that runs now
-    phrase: Any = None  # fills in the sentences of a kernel's findings
+    progress: str = ""  # of the running launch, for the status line
+    phrase: Any = None  # writes the sentences of a kernel's findings
 
     def __post_init__(self) -> None:
         name = self.session.options.card
@@ -157,17 +157,17 @@ class Card:
         return MEMORY[self.session.options.card]
 
     def fail(self, code: int) -> int:
-        """An error code to return and to remember."""
+        """Record an error code, and return it."""
         if code:
             self.last = code
         return code
 
     def illegal_address(self) -> None:
-        """A card stops the kernel, and every call after it returns the error."""
+        """A sticky error: the context is lost, every later call returns it."""
         self.sticky = self.fail(ILLEGAL_ADDRESS)
 
     def in_use(self, block: Allocation, address: int, size: int, line: int) -> None:
-        """The card works on memory that the host reaches, until the host waits."""
+        """The card may write to memory that the host can access, until the host synchronises."""
         self.unsynchronised[block.address] = line
         self.session.memory.change(address, size, give=BUSY)
 

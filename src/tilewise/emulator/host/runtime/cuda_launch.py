@@ -1,4 +1,4 @@
-"""A launch: the kernel compiled for the machine, its arguments read from memory, run, and what it found kept."""
+"""Kernel launches: prepare the kernel, read its arguments, run it, record its findings."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ NULL_NAME = re.compile(r"(\w+)(\[.*\])? goes through a null pointer")
 
 
 def prepare(s: Session) -> None:
-    """What the machine imports only where a kernel needs it: in the sandbox no file can be opened."""
+    """Import modules that the kernels need: in the sandbox no file can be opened."""
     if "__nv_bfloat16" in s.program.entities.classes:
         import_module("ml_dtypes")
 
 
 def _compiled(s: Session, site: Any) -> Any:
-    """The kernel for the machine: the same tree that the host's compiler lowers."""
+    """The kernel for the interpreter."""
     key = (id(site.kernel), tuple(sorted((k, str(v)) for k, v in site.bindings.items())))
     if key not in s.cuda.kernels:
         limits = Limits(seconds=s.options.clock, steps=1 << 40)
@@ -76,7 +76,7 @@ def launch(
 
 
 def _pointed_to(s: Session, number: int, handle: int) -> LaunchSite | None:
-    """The launch with the kernel that a pointer stands for now."""
+    """The launch site, with the kernel that the pointer stands for."""
     site: LaunchSite = s.program.launches[number]
     known = s.program.kernel_handles.get(handle)
     if known is None:
@@ -96,7 +96,7 @@ def _pointed_to(s: Session, number: int, handle: int) -> LaunchSite | None:
 
 @runtime("__cuda_launch")
 def launch_by_call(s: Session, handle: int, grid: int, block: int, pointers: int, shared: int) -> int:
-    """cudaLaunchKernel: the arguments lie wherever the pointers point to."""
+    """cudaLaunchKernel: `pointers` is an array of pointers to the arguments."""
     known = s.program.kernel_handles.get(handle)
     if known is None:
         return int(s.cuda.fail(codes.INVALID_FUNCTION))
@@ -116,7 +116,7 @@ def launch_by_call(s: Session, handle: int, grid: int, block: int, pointers: int
     s.cuda.last = 0
     for i, (type_, offset) in enumerate(zip(parameters, site.offsets, strict=True)):
         (at,) = struct.unpack("<Q", s.memory.view(pointers + 8 * i, 8).tobytes())
-        if not writable(s, at, type_.size):  # it is there; whether it has a value is asked where it is used
+        if not writable(s, at, type_.size):  # addressable; it may be uninitialised
             return int(s.cuda.fail(codes.INVALID_VALUE))
         s.memory.put(space + offset, s.memory.view(at, type_.size).tobytes())
     _launch(s, site, grid, block, shared & (1 << 64) - 1, space)
@@ -176,7 +176,7 @@ def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, ar
 
 
 def for_interpreter(s: Session, site: Any) -> tuple[Any, str]:
-    """The kernel for the interpreting machine; or None, and what of it that cannot do."""
+    """The kernel for the interpreter; or None, and the reason."""
     try:
         return _compiled(s, site), ""
     except (KernelError, EngineError) as error:
@@ -184,7 +184,7 @@ def for_interpreter(s: Session, site: Any) -> tuple[Any, str]:
 
 
 def _refuse_unreadable(s: Session, site: LaunchSite, reason: str) -> None:
-    """A kernel that no compiler takes ends the program, though its launch would fail before it ran."""
+    """End the program if its launch is invalid and its kernel cannot be compiled either."""
     made = compiled(s, site, Geometry((1, 1, 1), (32, 1, 1)))
     if isinstance(made, str):
         raise EngineError(_not_supported(reason, made))
@@ -196,7 +196,7 @@ def _not_supported(reason: str, made: str) -> str:
 
 
 def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]:
-    """Interpreted while that is quick, else compiled; how many times the outcome stands for the whole grid."""
+    """Interpret the launch if the time allows, else run it compiled; the outcome, and its factor to the whole grid."""
     s = run.s
     setup = setup_seconds(run)
     if run.program is None or s.cuda.interpreted + setup >= s.options.interpret:
@@ -210,14 +210,14 @@ def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]
         values = given.read(run.arguments)
     except LimitError as error:
         raise LimitError(f"{run.program.entry}: {error}") from None
-    except EngineError as error:  # memory of no type, say: nothing has run yet, so the compiled kernel may
+    except EngineError as error:  # for example void pointers; nothing has run yet, so try the compiled kernel
         run.program = None
         return _run(run, given, str(error))
     try:
         assert values is not None
-        made_by_both = run_blocks(run, given, values)
+        result = run_blocks(run, given, values)
         given.finished(run.site.node.line)
-        return made_by_both
+        return result
     except LimitError as error:
         raise LimitError(f"{run.program.entry}: {error}") from None
     except KernelError as error:
@@ -229,18 +229,17 @@ def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]
 
 
 def _report_null(s: Session, error: KernelError, kernel: str) -> None:
-    """A card stops such a kernel, and every call after it returns the error."""
     hint = "give the kernel memory from cudaMalloc: the argument is NULL, or its cudaMalloc failed"
     message, named = f"{kernel}: a thread goes through a null pointer", NULL_NAME.search(error.message)
     name = named[1] if named else ""
     if name:
         message = f"{kernel}: a thread goes through {name}, a null pointer"
     s.faults.add(Kind.NULL_POINTER, error.line, message, hint, array=name, access="kernel")
-    s.cuda.sticky = s.cuda.fail(codes.ILLEGAL_ADDRESS)
+    s.cuda.illegal_address()
 
 
 def _record_findings(s: Session, collector: Collector, given: Arguments) -> None:
-    """Findings of the kernel, in sentences; a bad address or an assertion is sticky, as on a card."""
+    """Add the interpreter's findings to those of the program; an assertion is a sticky error."""
     for finding in collector.findings():
         if s.cuda.phrase is not None:
             s.cuda.phrase(finding, given)
@@ -259,7 +258,7 @@ def _same(a: Finding, b: Finding) -> bool:
 
 
 def _explain(finding: Finding, given: Arguments) -> None:
-    """A kernel's fault whose cause stands on the host: never copied in, or allocated too small."""
+    """Explain a kernel's fault by its cause in host code: memory that was not copied to, or allocated too small."""
     block = given.block_of(finding.array)
     if block is None:
         return
@@ -276,7 +275,7 @@ def _explain(finding: Finding, given: Arguments) -> None:
 
 
 def static_shared(s: Session, known: Any) -> int:
-    """The same of the kernel that a pointer stands for; 0 where it cannot be read for the machine."""
+    """Bytes of static __shared__ memory of a kernel; 0 if the interpreter does not support it."""
     site = LaunchSite(tree.Launch(None, [], []), s.program.definition(known.node), known.bindings, known.parameters, [])
     try:
         made = _compiled(s, site)
@@ -286,7 +285,7 @@ def static_shared(s: Session, known: Any) -> int:
 
 
 def _configuration(s: Session, geometry: Geometry, shared: int, program: Any) -> str:
-    """What the runtime refuses about a launch, '' where nothing."""
+    """Why CUDA refuses a launch, or ''."""
     try:
         static = program.static_shared if program is not None else 0
         check_geometry(geometry, static)
@@ -309,7 +308,7 @@ def _advice(problem: str) -> str:
 
 
 def seconds_of(card: Card, outcome: Outcome) -> float:
-    """A roofline: bytes moved over the bandwidth, statements over the lanes."""
+    """A roofline model: the larger of bytes / bandwidth and statements / rate."""
     machine = card.machine
     moved = 4.0 * (outcome.counters.get("loads", 0) + outcome.counters.get("stores", 0))
     if outcome.costs.globals:

@@ -1,4 +1,4 @@
-"""cuBLAS and cuRAND's host side on the card's memory."""
+"""cuBLAS and the host API of cuRAND, computed by NumPy on the card's memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INVALID, FAILED, NO_LAUNCH = 7, 13, 201
 
 
 def array(s: Session, address: int, dtype: Any, count: int, name: str) -> np.ndarray | None:
-    """`count` elements of the card's memory; None, with a finding, where they are not there."""
+    """`count` elements of the card's memory; None, with a finding, if the block is too small or not the card's."""
     if count < 0:
         _bad_argument(s, f"{name} would have {count} elements", name)
         return None
@@ -85,7 +85,7 @@ def gemm_operands(
     s: Session, ta: int, tb: int, sizes: tuple[int, int, int], addresses: tuple[int, int, int],
     dtypes: tuple[Any, Any, Any], leading: tuple[int, int, int],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | int:  # fmt: skip
-    """op(A), op(B) and C; cuBLAS's status, with a finding, where they are not there."""
+    """op(A), op(B) and C; or a cuBLAS status, with a finding."""
     (m, n, k), (a, b, c), (lda, ldb, ldc) = sizes, addresses, leading
     rows_a, rows_b = (k if ta else m), (n if tb else k)
     if lda < max(1, rows_a) or ldb < max(1, rows_b) or ldc < max(1, m):
@@ -106,7 +106,7 @@ def gemm_operands(
 
 
 def gemm_done(s: Session, c: int, out: np.ndarray, k: int) -> int:
-    """C has values now, and the card was busy with them."""
+    """Mark C as written, and advance the card's clock."""
     m, n = out.shape
     block = s.memory.find(c)
     assert block is not None
@@ -119,8 +119,7 @@ def gemm_done(s: Session, c: int, out: np.ndarray, k: int) -> int:
 def _vector(
     s: Session, address: int, dtype: Any, n: int, step: int, name: str, spread: bool = False
 ) -> np.ndarray | None:  # fmt: skip
-    """n elements, so many apart; a negative step counts from the end, as BLAS has it. One that is only read may be
-    spread over all of them by a step of 0."""
+    """n elements with stride `step`; a negative stride starts at the end, as in BLAS. `spread`: allow a stride of 0."""
     if n <= 0:
         return np.zeros(0, dtype)
     if step == 0 and not spread:
@@ -134,7 +133,7 @@ def _vector(
 
 
 def _mark_written(s: Session, address: int, out: np.ndarray) -> int:
-    """The memory from `address` on has values now."""
+    """Mark the memory from `address` on as written."""
     block = s.memory.find(address)
     if block is not None and out.size:
         s.memory.change(address, abs(out.strides[-1]) * (out.shape[-1] - 1) + out.shape[0] * out.itemsize, give=2)
@@ -143,7 +142,7 @@ def _mark_written(s: Session, address: int, out: np.ndarray) -> int:
 
 
 def _result(s: Session, address: int, value: Any) -> int:
-    """A scalar that the library gives back to the host."""
+    """Store a scalar result to host memory."""
     data = value.tobytes()
     if not writable(s, address, len(data)):
         return FAILED

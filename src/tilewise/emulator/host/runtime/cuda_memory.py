@@ -1,4 +1,4 @@
-"""cudaMalloc, cudaMemcpy and their kin, with the faults people make in them told by name."""
+"""cudaMalloc, cudaMemcpy, cudaMemset and similar functions, with reports of wrong arguments."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ DIRECTIONS = (
 )
 
 
-CALL = re.compile(r"cuda(Malloc|HostAlloc|Memcpy|Memset)\w*\s*(?:<[^>]*>\s*)?\(")  # cudaCheck( may stand around it
+CALL = re.compile(r"cuda(Malloc|HostAlloc|Memcpy|Memset)\w*\s*(?:<[^>]*>\s*)?\(")  # also inside CHECK(…)
 
 
 def argument_name(s: Session, position: int) -> str:
-    """The text of an argument of the call that runs; of several on its line, all in macros, none is known."""
+    """The source text of an argument of the current call; '' if the call cannot be told from others on its line."""
     line = s.source.line(s.line)
     found = list(CALL.finditer(line))
     here = [call for call in found if call.start() + 1 == s.memory.column] or found
     if len(here) != 1:
         return ""
-    parts, depth, word = [], 0, ""
+    parts, depth, part = [], 0, ""
     for ch in line[here[0].end() :]:
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(ch, 0)
         if depth < 0:
             break
         if ch == "," and depth == 0:
-            parts.append(word)
-            word = ""
+            parts.append(part)
+            part = ""
         else:
-            word += ch
-    parts.append(word)
+            part += ch
+    parts.append(part)
     if position >= len(parts):
         return ""
     text = re.sub(r"^\s*(\([^()]*\*\s*\)\s*)?&?", "", parts[position])
@@ -107,23 +107,19 @@ def cuda_free(s: Session, address: int, kind: int) -> int:
     return codes.SUCCESS if release(s, address, call, kinds, s.line) else int(s.cuda.fail(codes.INVALID_VALUE))
 
 
-def _block(s: Session, address: int) -> Allocation | None:
-    return s.memory.find(address)
-
-
 def side(s: Session, address: int) -> str:
-    """host, device, both, or nothing's."""
-    block = _block(s, address)
+    """ "host", "device", "both", or "" if the address is not allocated."""
+    block = s.memory.find(address)
     if block is None:
         return "host" if s.memory.on_stack(address) else ""
-    if block.kind == "cudaMallocManaged" or (block.host and block.device):  # pinned memory: the card reaches it, too
+    if block.kind == "cudaMallocManaged" or (block.host and block.device):
         return "both"
     return "device" if not block.host else "host"
 
 
 def _bytes_left(s: Session, address: int) -> int:
     """Bytes from the address to the end of its block."""
-    block = _block(s, address)
+    block = s.memory.find(address)
     if block is None:
         return 1 << 40 if s.memory.on_stack(address) else 0
     return block.end - address
@@ -131,11 +127,11 @@ def _bytes_left(s: Session, address: int) -> int:
 
 @runtime("__cuda_copy")
 def cuda_copy(s: Session, to: int, source: int, size: int, kind: int, asynchronous: int) -> int:
-    """One copy, in whatever direction; what is wrong with it is said, and what the runtime would return is returned."""
+    """cudaMemcpy: report what is wrong with a copy, and return the runtime's error code."""
     if asynchronous and captured(s, lambda: cuda_copy(s, to, source, size, kind, asynchronous)):
         return codes.SUCCESS
     code = _copied(s, to, source, size, kind, asynchronous)
-    for block in (_block(s, to), _block(s, source)) if code else ():
+    for block in (s.memory.find(to), s.memory.find(source)) if code else ():
         if block is not None:
             block.failed = s.line
     return code
@@ -161,8 +157,8 @@ def _copied(s: Session, to: int, source: int, size: int, kind: int, asynchronous
         return code
     move(s, to, source, size)
     if found[0] == "device" and found[1] != "device":
-        record_input(s, _block(s, to), source, size)
-    block = _block(s, source)
+        record_input(s, s.memory.find(to), source, size)
+    block = s.memory.find(source)
     if block is not None and found[0] != "device":
         block.copied = True
         if found[1] == "device" and not s.memory.has(source, size, INIT_BIT):
@@ -170,7 +166,7 @@ def _copied(s: Session, to: int, source: int, size: int, kind: int, asynchronous
                 UninitialisedCopy(to, size, s.line, block, source - block.address, block.stored)
             )
     card.copied(size)
-    target = _block(s, to)
+    target = s.memory.find(to)
     if not asynchronous:
         synchronised(s)
     elif found[1] == "device" and target is not None and target.kind in PINNED:
@@ -179,7 +175,7 @@ def _copied(s: Session, to: int, source: int, size: int, kind: int, asynchronous
 
 
 def _unallocated(s: Session, address: int, size: int, name: str, target: bool) -> int:
-    """An address that is nobody's: behind the end of a block that is too short, or never allocated."""
+    """Report a copy at an unallocated address, perhaps behind the end of a block that is too small."""
     block = s.memory.find(address, near=True)
     if block is not None and not block.freed and 0 <= address - block.end < block.size:
         return _too_long(s, block, size, name, "writes" if target else "reads", 0)
@@ -195,10 +191,10 @@ def _unallocated(s: Session, address: int, size: int, name: str, target: bool) -
 
 
 def _holds_pointer(s: Session, address: int) -> bool:
-    """Whether a variable of the host is there that points to memory of the card: &d was given instead of d."""
+    """Whether the address is that of a host variable that points to the card's memory: &d was passed instead of d."""
     if side(s, address) != "host" or not s.memory.has(address, 8, INIT_BIT):
         return False
-    block = _block(s, int.from_bytes(s.memory.view(address, 8).tobytes(), "little"))
+    block = s.memory.find(int.from_bytes(s.memory.view(address, 8).tobytes(), "little"))
     return block is not None and block.device
 
 
@@ -235,9 +231,9 @@ def _where(side_: str) -> str:
 
 
 def _check_lengths(s: Session, to: int, source: int, size: int, names: tuple[str, str]) -> int:
-    """Too long for either end."""
+    """Report a copy that is longer than its source or target; the error code, or 0."""
     for address, name, verb in ((to, names[0], "writes"), (source, names[1], "reads")):
-        block = _block(s, address)
+        block = s.memory.find(address)
         room = _bytes_left(s, address)
         if block is not None and block.freed:
             s.faults.add(
@@ -283,7 +279,7 @@ def _too_long(s: Session, block: Allocation, size: int, name: str, verb: str, ro
 
 
 def move(s: Session, to: int, source: int, size: int) -> None:
-    """Bytes, and which of them have a value."""
+    """Copy bytes and whether they are initialised."""
     memory = s.memory
     memory.move(to, source, size, own=UNINIT | CARD_UNINIT, take=INIT_BIT)
     block = memory.find(to)
@@ -318,7 +314,7 @@ def cuda_set(s: Session, to: int, value: int, size: int) -> int:
         return codes.SUCCESS
     if s.cuda.sticky:
         return int(s.cuda.fail(s.cuda.sticky))
-    block = _block(s, to)
+    block = s.memory.find(to)
     if block is None or not block.device:
         s.faults.add(
             Kind.COPY, s.line, "cudaMemset of memory that is not the card's", "memset is for the host", access="memset"
@@ -350,7 +346,7 @@ def cuda_set2d(s: Session, to: int, pitch: int, value: int, width: int, height: 
 
 @runtime("__cuda_symbol")
 def cuda_symbol(s: Session, symbol: int, size: int, offset: int, data: int, kind: int, to: int) -> int:
-    block = _block(s, symbol)
+    block = s.memory.find(symbol)
     if block is None or block.kind != "__device__":
         s.faults.add(
             Kind.COPY,
@@ -385,14 +381,14 @@ def cuda_symbol(s: Session, symbol: int, size: int, offset: int, data: int, kind
         move(s, symbol + offset, data, size)
     else:
         move(s, data, symbol + offset, size)
-        s.memory.change(data, size, give=INIT_BIT)  # zero, where nobody gave it another value
+        s.memory.change(data, size, give=INIT_BIT)  # device variables start at zero
         block.copied = True
     s.cuda.copied(size)
     return codes.SUCCESS
 
 
 def synchronised(s: Session) -> None:
-    """The host has waited for the card."""
+    """The host has synchronised with the card."""
     for address in s.cuda.unsynchronised:
         block = s.memory.find(address)
         if block is not None and not block.freed:

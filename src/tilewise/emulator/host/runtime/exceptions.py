@@ -1,4 +1,4 @@
-"""Exceptions while they look for their handler, and those that are being handled."""
+"""The exception in flight, and the one that is being handled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ANY = -1
 @dataclass
 class Raised:
     address: int
-    parts: dict[int, int]  # the numbers of its class and of its bases: where each part begins
+    parts: dict[int, int]  # offsets of its class and bases, by their numbers
     type_id: int
     what: int
     line: int
@@ -54,7 +54,7 @@ def rethrow(s: Session, line: int) -> None:
 
 @runtime("rt_catch")
 def catch(s: Session, number: int) -> int:
-    """The exception's part that a handler for this type takes; 0 where it takes none."""
+    """The address of the exception, or its base, for a handler of this type; 0 if the handler does not match."""
     state = _state(s)
     raised = state.in_flight
     if raised is None or (number != ANY and number not in raised.parts):
@@ -65,7 +65,7 @@ def catch(s: Session, number: int) -> int:
 
 @runtime("rt_uncaught")
 def uncaught(s: Session) -> None:
-    """Behind main: what nobody caught ends the program."""
+    """After main: an uncaught exception ends the program."""
     raised = _state(s).in_flight
     if raised is None:
         return

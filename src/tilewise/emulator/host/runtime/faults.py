@@ -1,4 +1,4 @@
-"""What is wrong with the host side of a program, by name, at its line, with the change that mends it."""
+"""Collects the findings of a run."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from collections.abc import Callable
 from tilewise.emulator.machine.findings import Finding, Kind, Severity
 from tilewise.emulator.source.source import Place, Source
 
-COMPILED = ("kernel", "load", "store")  # what a finding of a compiled kernel has as its access
+COMPILED = ("kernel", "load", "store")  # values of `access` in findings of compiled kernels
 CAUSED_BY_EMPTY_INPUT = frozenset(
     {Kind.UNINITIALISED_READ, Kind.DIVISION, Kind.LAUNCH}
 )  # what an empty input may lead to
 
 
 class Faults:
-    """Findings as they come: one a kind, line and thing concerned; the count goes on."""
+    """Findings, one for each kind, line and array (or access), with a count."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.found: dict[tuple[Kind, int, str], Finding] = {}
-        self.kernel: list[Finding] = []  # what the machine found in kernels
+        self.kernel: list[Finding] = []  # the interpreter's
         self.notes: list[str] = []
         self.announce: Callable[[], None] | None = None  # called once, at the first fault
-        self.on_missing_input: Callable[[int], None] | None = (
-            None  # ends the run at the line of a fault CAUSED_BY_EMPTY_INPUT
-        )
+        self.on_missing_input: Callable[[int], None] | None = None  # ends the run at a fault CAUSED_BY_EMPTY_INPUT
 
     def add(
         self, kind: Kind, line: int, message: str, hint: str = "", *, array: str = "", access: str = "",
@@ -43,7 +41,6 @@ class Faults:
         return made
 
     def add_kernel(self, finding: Finding) -> None:
-        """What the machine found in a kernel."""
         self._announce(finding)
         self.kernel.append(finding)
 
@@ -51,8 +48,8 @@ class Faults:
         if finding.severity is not Severity.FAULT:
             return
         if self.on_missing_input is not None and finding.kind in CAUSED_BY_EMPTY_INPUT:
-            instead, self.on_missing_input = self.on_missing_input, None
-            instead(finding.line)
+            end, self.on_missing_input = self.on_missing_input, None
+            end(finding.line)
         if self.announce is not None:
             announce, self.announce = self.announce, None
             announce()
@@ -66,7 +63,7 @@ class Faults:
         return any(k[0] is kind for k in self.found)
 
     def all(self) -> list[Finding]:
-        """Of what compiled kernels showed, too, only what interpreted ones did not: those know the element."""
+        """All findings; of those of compiled kernels only what the interpreter, which is more precise, did not find."""
         known = {(f.kind, f.line) for f in self.kernel}
         own = (f for f in self.found.values() if f.access not in COMPILED or (f.kind, f.line) not in known)
         return [*own, *self.kernel]

@@ -1,4 +1,4 @@
-"""cuFFT, by NumPy's transforms: plans by number, and their execution on memory of the card."""
+"""cuFFT, computed by NumPy on the card's memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tilewise.emulator.host.runtime.session import Session, runtime
 
 R2C, C2R, C2C, D2Z, Z2D, Z2Z = 42, 44, 41, 106, 108, 105
 INVALID_PLAN, INVALID_TYPE, EXEC_FAILED = 1, 3, 6
-LARGEST = 1 << 27  # elements of a transform
+MAX_ELEMENTS = 1 << 27  # of a transform
 
 
 @runtime("__cufft_plan")
 def plan(s: Session, kind: int, rank: int, a: int, b: int, c: int, batch: int) -> int:
-    """The number of a plan; 0 where there can be none."""
+    """The number of a plan; 0 for invalid sizes."""
     shape = (a, b, c)[: min(3, max(1, rank))]
-    if min(*shape, batch, 1) < 1 or math.prod(shape) * batch > LARGEST:
+    if min(*shape, batch, 1) < 1 or math.prod(shape) * batch > MAX_ELEMENTS:
         return 0
     plans = s.state.setdefault("cufft plans", [])
     plans.append((kind, (batch, *shape)))
@@ -35,7 +35,7 @@ def execute(s: Session, number: int, kind: int, source: int, to: int, direction:
         return INVALID_TYPE
     double = kind in (D2Z, Z2D, Z2Z)
     real, imaginary = (np.float64, np.complex128) if double else (np.float32, np.complex64)
-    half = (*shape[:-1], shape[-1] // 2 + 1)  # of a real signal's transform half is kept
+    half = (*shape[:-1], shape[-1] // 2 + 1)  # the non-redundant half of a real signal's transform
     in_shape, in_type = (half if kind in (C2R, Z2D) else shape), (real if kind in (R2C, D2Z) else imaginary)
     out_shape, out_type = (half if kind in (R2C, D2Z) else shape), (real if kind in (C2R, Z2D) else imaginary)
     given = array(s, source, in_type, math.prod(in_shape), "the input of cuFFT")
@@ -43,7 +43,7 @@ def execute(s: Session, number: int, kind: int, source: int, to: int, direction:
     if given is None or place is None:
         return EXEC_FAILED
     axes = tuple(range(1, len(shape)))
-    with np.errstate(all="ignore"):  # numbers beyond the type are the program's
+    with np.errstate(all="ignore"):
         found = _transformed(given.reshape(in_shape), kind, shape, axes, direction)
         place[:] = found.astype(out_type).ravel()
     s.memory.change(to, place.nbytes, give=2)

@@ -1,6 +1,6 @@
-"""CUDA graphs by capture: what a stream is given between begin and end is kept, and done at every launch of the graph.
+"""CUDA graphs by stream capture: calls between begin and end are recorded, and replayed by every launch of the graph.
 
-There is one order of work here, so that any stream that captures takes what any stream is given."""
+Work of all streams runs in the order of its calls, so a capture in one stream records the work of all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Work = list[Callable[[], object]]
 
 
 def captured(s: Session, work: Callable[[], object]) -> bool:
-    """Whether this work is kept for a graph instead of being done now."""
+    """Record the work if a capture is active; whether it is."""
     found: Work | None = s.state.get("capture")
     if found is None or s.cuda.running.geometry is not None:
         return False
