@@ -174,7 +174,7 @@ def busy(seconds):
 
 
 def test_no_stop_comes_late(monkeypatch):
-    monkeypatch.setattr(budget, "PATIENCE", 1)  # `busy` is code that is not ours
+    monkeypatch.setattr(budget, "FOREIGN_POLLS", 1)  # `busy` is code that is not ours
 
     def call():
         with budget.within(Limits(seconds=random.random() * 0.02)):

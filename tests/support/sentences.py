@@ -14,7 +14,7 @@ SIMT = Path(tilewise.__file__).parent / "emulator"
 GIVERS = {
     "check/wording.py": ("_guard_hint", "_race_hint", "_uninitialised_hint"),
     "check/judge.py": ("_coverage_hint", "terms_missing"),
-    "check/verdict.py": ("settle", "_own_words", "_invented_words"),
+    "check/verdict.py": ("assign_basis", "_own_basis", "_assumed_basis"),
     "host/runtime/cuda_launch.py": ("_configuration", "_mend"),
     "host/runtime/cuda_memory.py": ("_where",),
     "host/runtime/host_faults.py": ("describe",),
@@ -79,7 +79,7 @@ def sentences_in(function, giver, kernel):
                 yield from [(k.value, node.lineno) for k in node.keywords if k.arg == "evidence"]
             elif name.endswith(".finish") and len(node.args) == 3:
                 yield node.args[2], node.lineno
-            elif name.endswith("notes.append") or name in ("misused", "NotKnown"):
+            elif name.endswith("notes.append") or name in ("misused", "UnknownLaunch"):
                 yield node.args[0], node.lineno
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
             if node.targets[0].attr == "hint" or (node.targets[0].attr == "evidence" and not kernel):

@@ -11,7 +11,7 @@ import numpy as np
 from tilewise.emulator.check.binding import bind
 from tilewise.emulator.check.loading import Loaded, choose, compile_entry, load, template_values
 from tilewise.emulator.check.simulate import triple
-from tilewise.emulator.check.wording import word
+from tilewise.emulator.check.wording import describe
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.collector import Collector
 from tilewise.emulator.machine.execute import Launch, execute
@@ -71,5 +71,5 @@ def launch_text(
     outcome = execute(run)
     findings = collector.findings()
     for finding in findings:
-        word(finding, bound)
+        describe(finding, bound)
     return Report(outcome.counters, tuple(findings), "".join(outcome.output))

@@ -88,12 +88,12 @@ def test_waits_of_every_thread_of_the_program_are_left_out(tmp_path):
     watch = Watch.__new__(Watch)
     watch._waits, watch._ran, watch.tasks, watch._typed = {}, 0.0, str(tmp_path), False
     watch._files, watch._sealed = {}, False
-    assert watch.without_a_core() == 7.0
+    assert watch.waited() == 7.0
     watch.began, watch.options = time.monotonic() - 9, Options(seconds=8)
-    assert "longer than 8 s" in watch._look()  # a thread had a core for 9 s, whatever others waited
+    assert "longer than 8 s" in watch._used_up()  # a thread had a core for 9 s, whatever others waited
     (tmp_path / "11" / "schedstat").unlink()
     (tmp_path / "11").rmdir()
-    assert watch.without_a_core() == 7.0
+    assert watch.waited() == 7.0
 
 
 STREAM = """

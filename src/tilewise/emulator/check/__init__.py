@@ -1,1 +1,1 @@
-"""From a file to a verdict: what the parameters mean, which launch, the run, and what is said about it."""
+"""From a file to a verdict: roles of parameters, the launch, the run, messages and hints."""

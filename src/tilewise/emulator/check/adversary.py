@@ -1,7 +1,7 @@
-"""The schedule that a missing barrier does not survive: threads one at a time from barrier to barrier.
+"""A schedule that makes missing barriers visible: threads run one at a time from barrier to barrier.
 
-Each party (a thread, or a warp where blocks are large) runs until it reaches the next barrier or ends, then the next
-party runs. Where the shadow memory found a race, this shows numbers that the race can give."""
+Each party (a thread, or a warp of a large block) runs until it reaches a barrier or exits, then the next party runs.
+For races that the shadow memory found, this shows wrong results that the race can give."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tilewise.emulator.machine.recorder import Recorder
 
 MAX_PARTIES = 32
 MAX_BLOCKS = 16
-SECONDS = 1.5  # of CPU time: whether it ends does not depend on what else the machine does
+SECONDS = 1.5  # CPU time, so that the result does not depend on the machine's load
 SECONDS_RECORDED = 6.0
 
 
 class Stopped(Exception):
-    """The schedule was given up: time is over, or another party failed."""
+    """The schedule was abandoned: its time is used up, or another party failed."""
 
 
 class Schedule:
-    """Parties take turns; a party gives its turn away at a barrier or when it ends."""
+    """Parties take turns; a party passes its turn on at a barrier and when it exits."""
 
     def __init__(self, count: int, order: list[int], deadline: float) -> None:
         self.turns = [threading.Semaphore(0) for _ in range(count)]
@@ -48,7 +48,7 @@ class Schedule:
             raise Stopped
 
     def next(self, party: int) -> None:
-        """Hand the turn to the next party that has not ended; to oneself when it is the last."""
+        """Pass the turn to the next party that has not exited, perhaps the same one."""
         at = self.order.index(party)
         for step in range(1, len(self.order) + 1):
             other = self.order[(at + step) % len(self.order)]
@@ -60,18 +60,18 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Failing:
-    """An order of threads that gives a wrong P: what happened in it, and what it left."""
+    """An order of threads that gives a wrong P: its events and results."""
 
     order: str
     events: Events
     names: tuple[str, ...]
-    held: np.ndarray  # P as it lay in memory afterwards
+    held: np.ndarray  # P afterwards
     wrong: tuple[tuple[int, int], ...]  # its cells that are not the product
 
 
 def demonstrate(done: Simulation) -> Failing | None:
-    """Run the schedule, forwards and backwards, and note on each race what P holds then. Where the launch is recorded,
-    the first order that fails is recorded too and given back."""
+    """Run the schedule in both orders and add the first wrong P to the races as evidence. If the launch is recorded,
+    that order is recorded and returned."""
     shared = {name for name, *_ in done.launch.program.shared}
     races = [f for f in done.findings if f.kind is Kind.RACE and f.array in shared]
     output = done.bound.of("P")
@@ -92,7 +92,7 @@ def demonstrate(done: Simulation) -> Failing | None:
                 m, n = done.bound.shape[0], done.bound.shape[2]
                 failing = Failing(
                     order,
-                    _in_turns(recorder.events()),
+                    _renumbered(recorder.events()),
                     tuple(recorder.names),
                     held[: m * n].reshape(m, n),
                     tuple(cells),
@@ -103,8 +103,8 @@ def demonstrate(done: Simulation) -> Failing | None:
     return failing
 
 
-def _in_turns(events: Events) -> Events:
-    """Every thread counts its own steps; here they are numbered in the order in which they happened."""
+def _renumbered(events: Events) -> Events:
+    """Number the steps in the order of execution: each thread counted its own."""
     if not len(events):
         return events
     changes = (np.diff(events.step) != 0) | (np.diff(events.thread) != 0) | (np.diff(events.block) != 0)
@@ -120,7 +120,7 @@ def _sentence(wrong: Wrong, name: str) -> str:
 
 
 def wrong_cells(done: Simulation, output: Buffer, held: np.ndarray) -> list[tuple[int, int]]:
-    """Where P is wrong in this schedule and right in lockstep."""
+    """Cells of P that are wrong in this schedule and right in lockstep."""
     expected = done.bound.expected
     if expected is None or output.matrix is None or output.matrix.cells != 1:
         return []
@@ -129,7 +129,7 @@ def wrong_cells(done: Simulation, output: Buffer, held: np.ndarray) -> list[tupl
     with np.errstate(all="ignore"):
         wrong = ~(np.abs(have - expected) <= 1e-4 * (np.abs(expected) + 1))
         lockstep = output.data[: m * n].reshape(m, n).astype(np.float64)
-        wrong &= np.abs(lockstep - expected) <= 1e-4 * (np.abs(expected) + 1)  # what only this schedule shows
+        wrong &= np.abs(lockstep - expected) <= 1e-4 * (np.abs(expected) + 1)  # wrong in this schedule only
     return [(int(r), int(c)) for r, c in zip(*np.nonzero(wrong), strict=True)]
 
 
@@ -141,10 +141,9 @@ def _wrong(done: Simulation, held: np.ndarray, cells: list[tuple[int, int]], ord
 
 
 def run_adversarially(
-    done: Simulation, output: Buffer, backwards: bool, recorder_of_turns: Recorder | None = None
+    done: Simulation, output: Buffer, backwards: bool, own_recorder: Recorder | None = None
 ) -> np.ndarray | None:
-    """The output after the adversarial run; None where it could not be finished. What the run counted stays as the
-    first run left it."""
+    """The output after the adversarial run; None if it was abandoned. Counters and memory are restored."""
     launch, geometry = done.launch, done.geometry
     kept = output.data.copy()
     shadows = {b: b.shadow for b in done.bound.buffers.values()}
@@ -152,13 +151,13 @@ def run_adversarially(
     collector, recorder = launch.collector, launch.recorder
     launch.collector = Collector(collector.source, launch.limits)
     launch.checks, launch.recorder = False, None
-    deadline = time.process_time() + (SECONDS if recorder_of_turns is None else SECONDS_RECORDED)
+    deadline = time.process_time() + (SECONDS if own_recorder is None else SECONDS_RECORDED)
     try:
         for buffer in shadows:
             buffer.shadow = None
         for block in range(min(geometry.blocks, MAX_BLOCKS)):
             watched = launch.watch is None or block in launch.watch
-            if not _block(launch, block, backwards, deadline, recorder_of_turns if watched else None):
+            if not _block(launch, block, backwards, deadline, own_recorder if watched else None):
                 return None
         return output.data.copy()
     finally:

@@ -1,4 +1,4 @@
-"""The atomic function that a racing update needs: hist[b]++, *s = *s + x, if (x > *s) *s = x."""
+"""The atomic function for a racing update: hist[b]++, *s = *s + x, if (x > *s) *s = x."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ FUNCTIONS = {"+": "Add", "-": "Sub", "&": "And", "|": "Or", "^": "Xor", ">": "Ma
 
 
 def atomic_update(finding: Finding) -> str:
-    """The call for a cell that each thread changes from the value it finds there; '' where the line is no such update,
-    or reads another cell of the array than it writes: that needs a barrier."""
+    """The atomic call that replaces the update; '' if the line is no update of one cell, or also reads other cells,
+    which needs a barrier."""
     place, other = finding.place, finding.other_place
     if place is None or (other is not None and other.line != place.line):
         return ""

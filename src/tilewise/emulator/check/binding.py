@@ -1,4 +1,4 @@
-"""Arguments for a launch: buffers for M, N and P with their shadows, numbers, structs; and the lines that say so."""
+"""Arguments of a launch: buffers for M, N and P, numbers, structs; and the lines that describe them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Seed = int | None
 
 @dataclass
 class Bound:
-    """What a launch gets, and how to look at it afterwards."""
+    """The arguments of a launch, and access to its memory afterwards."""
 
     arguments: dict[str, Any]
     symbols: dict[str, int]
@@ -36,16 +36,16 @@ class Bound:
     shape: Shape | None
     lines: list[str] = field(default_factory=list)
     expected: np.ndarray | None = None
-    dynamic: dict[str, int] = field(default_factory=dict)  # extern __shared__ arrays, with their bytes in the launch
-    reading: Reading | None = None  # another product that P is, where it is not M · N as usually stored
+    dynamic: dict[str, int] = field(default_factory=dict)  # extern __shared__ arrays and their bytes
+    reading: Reading | None = None  # under which P is right, if it is not row-major M · N
 
     def of(self, role: str) -> Buffer | None:
         return self.buffers[self.matrices[role].name] if self.matrices else None
 
 
 def operands(shape: Shape, dtype: Any, cells: int, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
-    """M and N: M counts 1, 2, 3, … and N goes on at the next ten, so that no value belongs to both; with a seed small
-    random numbers whose products are exact."""
+    """M and N. Without a seed, M is 1, 2, 3, … and N continues from the next multiple of ten plus one, so that no value
+    is in both; with a seed, small random numbers whose products are exact."""
     m, k, n = shape
     kind = np.dtype(dtype).kind
     if seed is None:
@@ -61,10 +61,6 @@ def operands(shape: Shape, dtype: Any, cells: int, seed: Seed) -> tuple[np.ndarr
         if kind not in "iub":
             first, second = first / 8, second / 8
     return first.astype(dtype), second.astype(dtype)
-
-
-def squares_only(meanings: Mapping[str, Any] | None) -> bool:
-    return meanings is not None and "all" in meanings.values()
 
 
 def bind(
@@ -125,7 +121,7 @@ def _bind_product(
             f"({', '.join(v.name for v in program.parameters)})"
         )
     m, k, n = shape
-    if squares_only(meanings) and not (m == k == n):
+    if "all" in meanings.values() and not (m == k == n):
         raise UsageError(f"{program.entry} takes one size for all: the shape must be square, not {m}x{k}x{n}")
     extents = {"M": (m, k), "N": (k, n), "P": (m, n)}
     values = {"m": m, "k": k, "n": n, "all": n, "ldM": k, "ldN": n, "ldP": n, "one": 1, "off": 0, "tile": tile}
@@ -175,7 +171,7 @@ def _bind_factors(program: Program, bound: Bound, given: Mapping[str, Any]) -> N
 
 
 def element_type(variable: Variable) -> Type | None:
-    """What a matrix or an array holds; None where the parameter is neither."""
+    """The element type of a matrix or an array; None if the parameter is neither."""
     struct = matrix_struct(variable.type)
     kinds = [f.type for f in struct.members] if struct is not None else [variable.type]
     return next((innermost(kind.to) for kind in kinds if isinstance(kind, PointerTo)), None)
@@ -195,8 +191,8 @@ def add_memory(
     program: Program, bound: Bound, variable: Variable, data: np.ndarray | None, count: int, *, filled: bool = True,
     view: tuple[int, int] | None = None, role: str = "", checks: bool = True,
 ) -> Buffer:  # fmt: skip
-    """The memory behind a pointer, or behind that of a matrix's members: `count` cells with these data, or with what
-    memory holds that was given no values. `filled`: the host put some there. `view`: rows and columns."""
+    """Allocate the memory of a pointer, or of the pointer in a matrix struct: `count` cells with `data`, or without
+    data zeros if `filled` (by the host), else uninitialised. `view`: rows and columns."""
     dtype, cells = element_of(variable)
     buffer = Buffer(variable.name, "global", np.zeros(1, dtype), count)
     if data is None:
@@ -217,7 +213,7 @@ def add_memory(
 
 
 def _pointing(bound: Bound, variable: Variable, pointer: Pointer) -> Any:
-    """The pointer, or the object of a matrix with its members around it, or a pointer to that object."""
+    """The argument: the pointer, a matrix struct that contains it, or a pointer to that struct."""
     struct = matrix_struct(variable.type)
     if struct is None:
         return pointer
@@ -230,7 +226,7 @@ def _pointing(bound: Bound, variable: Variable, pointer: Pointer) -> Any:
 
 
 def _bind_members(bound: Bound, variable: Variable, rows: int, cols: int) -> None:
-    """The sizes in a matrix object."""
+    """Bind the sizes in a matrix struct."""
     struct = matrix_struct(variable.type)
     if struct is None:
         return

@@ -1,4 +1,4 @@
-"""Reasons that one finding alone does not show: a block that is not the tile, a parameter that nobody reads."""
+"""Hints from the whole kernel and its launch: a block that differs from the tile, parameters that are never read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewise.system.quantities import extent
 
 
 def explain(findings: list[Finding], function: Function, program: Program, geometry: Geometry) -> None:
-    """Better hints, where the launch and the whole kernel say more than the line does."""
+    """Improve hints by facts about the launch and the kernel."""
     tiles = {name: dims for name, _, dims, external in program.shared if not external and len(dims) == 2}
     bx, by, _ = geometry.block
     for finding in findings:
@@ -32,5 +32,5 @@ def explain(findings: list[Finding], function: Function, program: Program, geome
 
 
 def never_read(function: Function) -> list[str]:
-    words = {t.text for t in tokens_of(function.tokens or [])}
-    return [p.name for p in function.parameters if p.name not in words and not p.name.startswith("<")]
+    texts = {t.text for t in tokens_of(function.tokens or [])}
+    return [p.name for p in function.parameters if p.name not in texts and not p.name.startswith("<")]

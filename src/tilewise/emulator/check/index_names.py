@@ -1,4 +1,4 @@
-"""The student's own words in a cure: `P[Row * Width + Col]` has Row as its row, Col as its column, Width as stride."""
+"""The program's names for hints: in `P[Row * Width + Col]` the row is Row, the column Col, the stride Width."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Index:
 
 
 def index_at(place: Place | None, sizes: set[str]) -> Index | None:
-    """Row and column of the subscript that stands at a place; None where they cannot be told apart."""
+    """Row and column of the subscript at a place; None if they cannot be distinguished."""
     if place is None:
         return None
     text = place.text[place.column - 1 :]
@@ -40,14 +40,14 @@ def index_at(place: Place | None, sizes: set[str]) -> Index | None:
 
 
 def _bare(text: str) -> str:
-    """Without the brackets that enclose all of it."""
+    """The text without enclosing brackets, spaces normalised."""
     while text.startswith("(") and text.endswith(")") and closing(text, 0, "()") == len(text) - 1:
         text = text[1:-1].strip()
     return " ".join(text.split())
 
 
 def _brackets(text: str) -> list[str]:
-    """What stands in the first subscripts of a text: `a[i][j] = …` -> i, j."""
+    """The first subscripts in a text: `a[i][j] = …` -> i, j."""
     start = text.find("[")
     out: list[str] = []
     while 0 <= start < len(text) and text[start] == "[":
@@ -70,7 +70,7 @@ def _split(text: str, operator: str) -> list[str]:
 
 
 def size_name(bound: Bound, value: int, preferred: str = "") -> str:
-    """What the kernel calls a size of this value; the number where it has no name for it."""
+    """The kernel's name for a size of this value; the number if it has none."""
     names = [n for n, v in bound.sizes.items() if v == value] or [
         n for n, v in bound.symbols.items() if v == value and "." in n
     ]

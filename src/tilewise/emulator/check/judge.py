@@ -1,4 +1,4 @@
-"""After the run: is P covered, is it the product, and what was slow."""
+"""Findings after a run: uncovered cells of P, wrong cells, performance costs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.parse.tree import Function
 from tilewise.emulator.source.source import Place, Source
 
-KEPT = 64
-SAYS_TRANSPOSED = re.compile(r"(?i:transpos|col(?:umn)?[ _-]*major|_trans\b|\btrans_)|\b[A-Za-z]T\b|\w_T\b")
+MAX_TOUCHES = 64
+TRANSPOSED = re.compile(r"(?i:transpos|col(?:umn)?[ _-]*major|_trans\b|\btrans_)|\b[A-Za-z]T\b|\w_T\b")
 TOLERANCE = {2: 2e-2, 4: 1e-5, 8: 1e-12}
 
 
@@ -30,7 +30,7 @@ def judge(
     bound: Bound, function: Function, geometry: Geometry, source: Source, launch: Place | None,
     semiring: Semiring | None = None, sampled: bool = False,
 ) -> list[Finding]:  # fmt: skip
-    """`sampled`: only some blocks were run, so that cells they do not store to say nothing."""
+    """`sampled`: only some blocks were run, so that unwritten cells are not reported."""
     buffer = bound.of("P")
     if buffer is None or bound.shape is None or buffer.written is None:
         return []
@@ -52,7 +52,7 @@ def judge(
     if not wrong.any() or any(not (differs(have, f * expected, bound) & written).any() for f in _factors(bound)):
         return out
     reading = _reading(bound, written) if plain else None
-    if reading is not None and meant(reading, bound.shape, function, source):
+    if reading is not None and is_intended(reading, bound.shape, function, source):
         bound.reading = reading
         return out
     out.append(_wrong_product(bound, buffer, have, expected, wrong, written, source, reading))
@@ -60,7 +60,7 @@ def judge(
 
 
 def _factors(bound: Bound) -> list[float]:
-    """alpha of alpha * M * N + beta * P: floating parameters; P before the launch is zero where it adds to it."""
+    """Candidates for alpha in alpha * M * N + beta * P: the floating-point parameters; P is zero before the launch."""
     values = [float(v) for v in bound.arguments.values() if isinstance(v, np.floating)]
     return [v for v in values if v not in (0.0, 1.0) and np.isfinite(v)]
 
@@ -69,7 +69,8 @@ def _uncovered(name: str, written: np.ndarray, geometry: Geometry, launch: Place
     rows, cols = np.nonzero(~written)
     finding = Finding(Kind.UNCOVERED, "", launch, name, "launch", count=len(rows))
     finding.touches = [
-        Touch((), (), 0, requested=(int(r), int(c))) for r, c in zip(rows[:KEPT], cols[:KEPT], strict=True)
+        Touch((), (), 0, requested=(int(r), int(c)))
+        for r, c in zip(rows[:MAX_TOUCHES], cols[:MAX_TOUCHES], strict=True)
     ]
     finding.hint = _coverage_hint(geometry, m, n)
     return finding
@@ -81,17 +82,16 @@ def _reading(bound: Bound, written: np.ndarray) -> Reading | None:
     return find_reading(one.reshape(-1), two.reshape(-1), have.reshape(-1), written.reshape(-1), bound.shape)
 
 
-def meant(reading: Reading, shape: tuple[int, int, int], function: Function, source: Source) -> bool:
-    """Whether a reading that makes P right is how the kernel was meant: the kernel's text says so, or its strides
-    do (with three different sizes nothing lies transposed by mistake). Of square matrices with nothing said, one
-    operand the wrong way round is the slip of swapped indices."""
+def is_intended(reading: Reading, shape: tuple[int, int, int], function: Function, source: Source) -> bool:
+    """Whether the kernel is intended to compute this reading, under which P is right: its text mentions transposition,
+    or three different sizes rule out a mistake. Of square matrices, one transposed operand means swapped indices."""
     if reading.swapped:
         return False
     if reading.semiring != "plus_times" or len(reading.transposed) == 3 or len(set(shape)) == 3:
         return True
     first = max(0, function.span.line - 12)
     last = max((t.line for t in tokens_of(function.tokens or [])), default=function.span.line)
-    return SAYS_TRANSPOSED.search("\n".join(source.lines[first:last])) is not None
+    return TRANSPOSED.search("\n".join(source.lines[first:last])) is not None
 
 
 def _wrong_product(
@@ -103,7 +103,7 @@ def _wrong_product(
     place = source.place(span.line, span.column, span.length) if span is not None else None
     rows, cols = np.nonzero(wrong)
     finding = Finding(Kind.WRONG_PRODUCT, "", place, name, "store", count=len(rows))
-    for r, c in zip(rows[:KEPT].tolist(), cols[:KEPT].tolist(), strict=True):
+    for r, c in zip(rows[:MAX_TOUCHES].tolist(), cols[:MAX_TOUCHES].tolist(), strict=True):
         finding.touches.append(Touch((), (), 0, requested=(r, c), value=float(have[r, c])))
     r, c = int(rows[0]), int(cols[0])
     finding.wrong = Wrong(len(rows), (r, c), float(have[r, c]), float(expected[r, c]))
@@ -112,16 +112,16 @@ def _wrong_product(
         finding.hint = f"{name} holds whole numbers only: is the sum kept in an integer?"
     elif reading is not None and bound.matrices is not None:
         names = {role: v.name for role, v in bound.matrices.items()}
-        finding.hint = f"P would be right if {reading.words(names)}: row and column are swapped in an index"
+        finding.hint = f"P would be right if {reading.describe(names)}: row and column are swapped in an index"
     elif terms := terms_missing(bound, have, wrong):
         finding.hint = terms
     return finding
 
 
 def terms_missing(bound: Bound, have: np.ndarray, wrong: np.ndarray) -> str:
-    """Whether P is the sum of the first terms only, and of how many."""
+    """A hint if P is the sum of the first terms only."""
     one, two = (bound.arrays[role].astype(np.float64) for role in "MN")
-    rows, cols = (x[:KEPT] for x in np.nonzero(wrong))
+    rows, cols = (x[:MAX_TOUCHES] for x in np.nonzero(wrong))
     sums = np.cumsum(one[rows, :] * two[:, cols].T, axis=1)
     held = have[rows, cols].astype(np.float64)
     with np.errstate(all="ignore"):
@@ -135,11 +135,11 @@ def terms_missing(bound: Bound, have: np.ndarray, wrong: np.ndarray) -> str:
 
 
 def elementwise(one: np.ndarray, two: np.ndarray, have: np.ndarray, written: np.ndarray) -> bool:
-    """Whether the kernel is no product at all: a sum, difference or product element by element has its signature."""
+    """Whether P is the elementwise sum, difference or product, whose kernels have the same parameters."""
     if not (one.shape == two.shape == have.shape == written.shape) or have.dtype.kind == "b" or have.size < 2:
         return False
     held = have[written]
-    if not (held != held[:1]).any():  # all zeros is M - N where M equals N, and says nothing
+    if not (held != held[:1]).any():  # constant: all zeros would be M - N with M = N
         return False
     with np.errstate(all="ignore"):
         return any(np.array_equal(op(one, two)[written], held) for op in (np.add, np.subtract, np.multiply))
@@ -150,7 +150,7 @@ def _whole(values: np.ndarray) -> bool:
 
 
 def product(bound: Bound) -> np.ndarray | None:
-    """M · N in the widest arithmetic at hand."""
+    """M · N in int64 or float64."""
     one, two, have = bound.arrays.get("M"), bound.arrays.get("N"), bound.arrays.get("P")
     if one is None or two is None or have is None or one.shape[1] != two.shape[0]:
         return None
@@ -162,7 +162,7 @@ def product(bound: Bound) -> np.ndarray | None:
 
 
 def product_over(bound: Bound, semiring: Semiring) -> np.ndarray | None:
-    """M · N over another semiring, one k after the other; None where the dtypes are not the semiring's."""
+    """M · N over another semiring; None if it does not support the dtype."""
     one, two, have = bound.arrays.get("M"), bound.arrays.get("N"), bound.arrays.get("P")
     if one is None or two is None or have is None or one.shape[1] != two.shape[0] or one.dtype.name not in DTYPES:
         return None
@@ -212,7 +212,7 @@ def _coverage_hint(geometry: Geometry, m: int, n: int) -> str:
 
 
 def cost_findings(costs: Costs, program: Program, source: Source) -> list[Finding]:
-    """Places where memory or warps are used badly: costs, never faults."""
+    """Bank conflicts, uncoalesced accesses and divergence: costs, never faults."""
     sites: dict[int, Site] = {s.number: s for s in program.site_list}
     out: list[Finding] = []
     for number, cost in costs.shared.items():

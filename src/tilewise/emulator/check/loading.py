@@ -1,4 +1,4 @@
-"""From a file to a program that can be launched: constants overridden, the kernel chosen, its launch found."""
+"""From a file to a compiled kernel: constants overridden, the kernel chosen, its template arguments found."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.emulator import budget
-from tilewise.emulator.check.roles import matrix_like, matrix_struct
+from tilewise.emulator.check.roles import matrix_struct
 from tilewise.emulator.compile.kernel import DEFAULT_TILE, SUPPLIED, TILE_NAMES, Compiler, compile_kernel
-from tilewise.emulator.host.launch_site import LaunchSite, find_launches
 from tilewise.emulator.host.translation_unit import Unit, kernel_unit
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.program import Program
@@ -38,7 +37,7 @@ class Loaded:
     tile: int | None  # requested
     own_tile: int | None  # the file's
     limits: Limits
-    integers: dict[str, int] = field(default_factory=dict)  # object-like macros and constants that are integers
+    integers: dict[str, int] = field(default_factory=dict)  # values of object-like macros and file-level constants
 
     @property
     def width(self) -> int:
@@ -56,7 +55,7 @@ class Loaded:
 
 
 def load(kernel: str | Path, defines: Mapping[str, str | int] | None, tile: int | None, limits: Limits) -> Loaded:
-    """Read, expand and parse; with `tile`, the file's own tile constants give way to it."""
+    """Read, preprocess and parse; `tile` replaces the file's own tile constants."""
     if tile is not None and not (isinstance(tile, int) and 1 <= tile <= 32):
         raise UsageError(f"tile={tile!r} must be a whole number from 1 to 32: a block has at most 1024 threads")
     source = read_source(kernel)
@@ -118,15 +117,15 @@ def _parse(source: Source, defines: dict[str, str | int], tile: int | None, limi
 
 
 def _supply(unit: Unit) -> set[str]:
-    """Types of a course's header that is not there, declared where the file names them and defines none."""
+    """Declare the types of missing course headers that the file uses and does not define; their names."""
     names = {t.text for t in unit.tokens if t.kind == "name" and t.text in SUPPLIED}
-    words = [t.text for t in unit.tokens]
-    for i, word in enumerate(words[1:], 1):
-        if word in names and (
-            words[i - 1] in ("struct", "class", "union", "}", "using", "typename")
-            or (words[i + 1] == ";" and "typedef" in words[max(0, i - 8) : i])
+    texts = [t.text for t in unit.tokens]
+    for i, text in enumerate(texts[1:], 1):
+        if text in names and (
+            texts[i - 1] in ("struct", "class", "union", "}", "using", "typename")
+            or (texts[i + 1] == ";" and "typedef" in texts[max(0, i - 8) : i])
         ):
-            names.discard(word)
+            names.discard(text)
     for name in names:
         kind, _, rest = SUPPLIED[name].partition(" ")
         text = f"struct {name} {rest};" if kind == "struct" else f"typedef {kind} {name};"
@@ -135,7 +134,7 @@ def _supply(unit: Unit) -> set[str]:
 
 
 def choose(loaded: Loaded, entry: str | None) -> list[Function]:
-    """The kernels that are meant: the one named, or all of the file."""
+    """The requested kernel, or all kernels of the file."""
     kernels = loaded.table.entities.kernels
     refused = loaded.refused
     if entry is not None:
@@ -188,7 +187,7 @@ def template_values(loaded: Loaded, function: Function, launch: list[Any]) -> di
 
 
 def compile_entry(loaded: Loaded, function: Function, template: dict[str, Any]) -> Program:
-    """Compile with every integer that may be a leading dimension followed through the indices."""
+    """Compile a kernel; integers that may be leading dimensions are tracked through indices."""
     compiler = loaded.compiler(template)
     compiler.env.scope = function.scope
     dimensions: set[str] = set()
@@ -197,7 +196,7 @@ def compile_entry(loaded: Loaded, function: Function, template: dict[str, Any]) 
         type_: Type = compiler.resolve(parameter.type)
         if isinstance(type_, types.Reference):
             type_ = type_.to
-        struct = matrix_struct(type_) if matrix_like(type_) else None
+        struct = matrix_struct(type_)
         if isinstance(type_, Scalar) and not type_.floating and type_ is not types.BOOL:
             dimensions.add(parameter.name)
             sized = True
@@ -221,9 +220,5 @@ def compile_entry(loaded: Loaded, function: Function, template: dict[str, Any]) 
     )
 
 
-def launches_of(loaded: Loaded, function: Function) -> list[LaunchSite]:
-    return find_launches(loaded.table, function.short)
-
-
-def here(span: Span, loaded: Loaded) -> Any:
+def place_of(span: Span, loaded: Loaded) -> Any:
     return loaded.source.place(span.line, span.column, span.length)

@@ -1,4 +1,4 @@
-"""Arguments as the program itself makes them: its sizes, its allocations, and the layout the kernel's strides show."""
+"""Arguments of the program's own launch: its sizes and allocations, with the layout that the kernel's strides imply."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.parse.types import Pointer as PointerTo
 from tilewise.emulator.parse.types import Record, Scalar
 
-FEW = 5  # what each of several sizes is, where nobody knows them
+UNKNOWN_SIZE = 5  # for each of several sizes that are not known
 FREE_ELEMENTS = 1 << 20
-MOST_ELEMENTS = 1 << 22  # of one array: what is larger is left to the probes
+MAX_ELEMENTS = 1 << 22  # of one array; kernels with larger ones are run at other shapes
 
 
 @dataclass
-class NotKnown(Exception):
-    """Why the program's own launch cannot be followed."""
+class UnknownLaunch(Exception):
+    """The program's own launch cannot be reproduced; why."""
 
     reason: str
 
 
 @dataclass
 class OwnLaunch:
-    """A launch as `main` made it when it was run, or as far as its text says. An argument is a number, the memory
-    behind a pointer, a list of an object's members, or None."""
+    """A launch as `main` made it, or as far as it was evaluated. An argument is a number, a `Memory`, a list of an
+    object's members, or None."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -44,14 +44,14 @@ class OwnLaunch:
 
 @dataclass
 class Memory:
-    """What a pointer of a launch led to: how many bytes, and whether anything had put values there."""
+    """The memory of a pointer argument: its bytes, and whether values had been stored there."""
 
     bytes: int
     filled: bool
 
 
 def own_launch(records: list[dict[str, Any]], kernel: str, sites: list[LaunchSite]) -> OwnLaunch | None:
-    """The kernel's first launch in a program's report, which comes from a process that is not trusted."""
+    """The kernel's first launch in a program's report, which comes from an untrusted process."""
     for record in records:
         if str(record.get("kernel")).rpartition("::")[2] != kernel or record.get("arguments") is None:
             continue
@@ -74,7 +74,7 @@ def _argument(given: Any) -> Any:
 
 
 def number_of(type_: Scalar, argument: Any) -> Any:
-    """A recorded number as the kernel's parameter has it; None where it is none."""
+    """A recorded number in the parameter's type; None if it is no number."""
     if not isinstance(argument, (int, float)):
         return None
     try:
@@ -85,7 +85,7 @@ def number_of(type_: Scalar, argument: Any) -> Any:
 
 def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], seed: int | None) -> Bound:
     if len(own.arguments) != len(program.parameters):
-        raise NotKnown(f"the launch at line {own.line} passes {len(own.arguments)} arguments")
+        raise UnknownLaunch(f"the launch at line {own.line} passes {len(own.arguments)} arguments")
     bound = Bound({}, {}, {}, {}, None, {}, None)
     memories: dict[str, Memory] = {}
     for variable, argument in zip(program.parameters, own.arguments, strict=True):
@@ -101,12 +101,14 @@ def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], seed
         elif isinstance(argument, Memory) and matrix_struct(variable.type) is None:
             memories[variable.name] = argument
         if not isinstance(variable.type, Scalar) and (variable.name not in memories or not element_of(variable)[0]):
-            raise NotKnown(f"what {variable.name} is at line {own.line} is more than a number or an array of numbers")
+            raise UnknownLaunch(
+                f"what {variable.name} is at line {own.line} is more than a number or an array of numbers"
+            )
     lengths = {v.name: memories[v.name].bytes // np.dtype(element_of(v)[0]).itemsize
                for v in program.parameters if v.name in memories}  # fmt: skip
     for name, length in lengths.items():
-        if length > MOST_ELEMENTS:
-            raise NotKnown(f"{name} has {length} elements, more than are looked at here")
+        if length > MAX_ELEMENTS:
+            raise UnknownLaunch(f"{name} has {length} elements, more than are looked at here")
     known = {**integers, **bound.symbols}
     bound.symbols = dict(known)
     matrices = assign_matrices(program)
@@ -120,7 +122,7 @@ def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], seed
 def _bind_number(bound: Bound, name: str, type_: Scalar, argument: Any, line: int) -> None:
     number = number_of(type_, argument)
     if number is None:
-        raise NotKnown(f"what {name} is at line {line} is more than a number or an array of numbers")
+        raise UnknownLaunch(f"what {name} is at line {line} is more than a number or an array of numbers")
     bound.arguments[name] = number
     if not type_.floating:
         bound.symbols[name] = bound.sizes[name] = int(number)
@@ -128,13 +130,13 @@ def _bind_number(bound: Bound, name: str, type_: Scalar, argument: Any, line: in
 
 
 def bind_free(program: Program, own: OwnLaunch | None, count: int, seed: int | None) -> Bound:
-    """Arguments where nothing is known: sizes that leave an edge, and more memory than is asked for."""
+    """Arguments for unknown sizes: sizes with an edge, and large arrays."""
     bound = Bound({}, {}, {}, {}, None, {}, None)
     rng = np.random.default_rng(seed or 0)
     arguments = own.arguments if own is not None and len(own.arguments) == len(program.parameters) else []
     whole = [v for v in program.parameters if isinstance(v.type, Scalar) and not v.type.floating]
     if len(whole) > 1:
-        count = min(count, FEW)
+        count = min(count, UNKNOWN_SIZE)
     for i, variable in enumerate(program.parameters):
         type_ = variable.type
         if isinstance(type_, Scalar):
@@ -146,7 +148,7 @@ def bind_free(program: Program, own: OwnLaunch | None, count: int, seed: int | N
             continue
         dtype = element_of(variable)[0] if isinstance(type_, PointerTo) else None
         if dtype is None:
-            raise NotKnown(f"{variable.name} is {type_}")
+            raise UnknownLaunch(f"{variable.name} is {type_}")
         data = rng.integers(0, 8, FREE_ELEMENTS).astype(dtype)
         bound.arrays[variable.name] = add_memory(program, bound, variable, data, len(data), checks=False).data
     return bound
@@ -155,7 +157,7 @@ def bind_free(program: Program, own: OwnLaunch | None, count: int, seed: int | N
 def _layout(
     program: Program, matrices: dict[str, Variable], lengths: dict[str, int], known: Mapping[str, int], bound: Bound
 ) -> dict[str, tuple[int, int]]:
-    """Rows and columns of M, N and P from their lengths and the strides by which the kernel walks them."""
+    """Rows and columns of M, N and P, from their lengths and the strides in the kernel."""
     used = strides_of(program, matrices)
     lead: dict[str, int] = {}
     for role, counts in used.items():
@@ -178,7 +180,7 @@ def _layout(
 
 
 def _shape(sizes: dict[str, int], lead: dict[str, int]) -> Shape | None:
-    """m, k, n with m·k, k·n and m·n as allocated; where the strides leave a doubt, k² = |M|·|N| / |P| decides."""
+    """m, k, n from the lengths m·k, k·n and m·n, by k² = |M|·|N| / |P|; None if the strides contradict."""
     one, two, out = sizes["M"], sizes["N"], sizes["P"]
     if not one * two * out:
         return None

@@ -1,4 +1,4 @@
-"""A kernel of a file, compiled, for any number of launches; and what the file's own <<<…>>> comes to."""
+"""A compiled kernel of a file, and the evaluation of the file's own <<<…>>>."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tilewise.emulator.check.binding import Bound, Shape
 from tilewise.emulator.check.loading import (
     Loaded,
     compile_entry,
-    launches_of,
     redefine,
     template_values,
 )  # fmt: skip
@@ -22,7 +21,7 @@ from tilewise.emulator.check.roles import (
     matrix_struct,
     member_role,
     multiplies_sums,
-    named_otherwise,
+    names_other_work,
     role_by_name,
     size_by_name,
     strides_of,
@@ -30,7 +29,7 @@ from tilewise.emulator.check.roles import (
     two_sizes,
 )  # fmt: skip
 from tilewise.emulator.compile.kernel import TILE_NAMES
-from tilewise.emulator.host.launch_site import HostNames, LaunchSite, LaunchValue
+from tilewise.emulator.host.launch_site import HostNames, LaunchSite, LaunchValue, find_launches
 from tilewise.emulator.machine.leaves import dtype_of
 from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.parse import types
@@ -41,15 +40,15 @@ from tilewise.errors import UsageError
 
 
 class Prepared:
-    """A kernel of a file, compiled, for any number of launches."""
+    """A compiled kernel of a file, for any number of launches."""
 
     def __init__(self, loaded: Loaded, function: Function) -> None:
         self.loaded = loaded
         self.function = function
-        self.sites = launches_of(loaded, function)
+        self.sites = find_launches(loaded.table, function.short)
         self.site = self.sites[0] if self.sites else None
         self.first = self._compile()
-        self.matrices = assign_matrices(self.first) if not named_otherwise(function.short) else None
+        self.matrices = assign_matrices(self.first) if not names_other_work(function.short) else None
         if self.matrices and multiplies_sums([t.text for t in tokens_of(function.tokens or [])], self.matrices):
             self.matrices = None
         self.constants = self._constant_sizes()
@@ -67,7 +66,7 @@ class Prepared:
         return self.matrices is not None
 
     def _constant_sizes(self) -> dict[str, str]:
-        """Sizes that are constants of the file, not parameters: what each means."""
+        """Sizes that are constants of the file, not parameters, and their meanings."""
         if self.matrices is None:
             return {}
         parameters = {v.name for v in self.first.parameters}
@@ -94,7 +93,7 @@ class Prepared:
         return {names[0]: "all"} if len(names) == 1 else {}
 
     def square(self) -> bool:
-        """Whether one size stands for all."""
+        """Whether one size is used for m, k and n."""
         if self.matrices is None:
             return False
         if "all" in self.constants.values():
@@ -109,7 +108,7 @@ class Prepared:
         return len(numbers) == 1 and not structs and size_by_name(numbers[0].name) is None
 
     def for_shape(self, shape: Shape | None) -> tuple[Prepared, dict[str, int]]:
-        """The kernel in the file with its constant sizes set to the shape, and those sizes."""
+        """The kernel compiled with its constant sizes set to the shape, and those sizes."""
         if shape is None or not self.constants:
             return self, {}
         m, k, n = shape
@@ -120,13 +119,13 @@ class Prepared:
         return self.with_constants(values), values
 
     def with_constants(self, values: Mapping[str, int]) -> Prepared:
-        """The same kernel in the file with some constants changed."""
+        """The kernel compiled with some constants of the file changed."""
         fresh = redefine(self.loaded, values)
         function = next(f for f in fresh.table.entities.kernels if f.name == self.function.name)
         return Prepared(fresh, function)
 
     def passed_constants(self, bound: Bound) -> dict[str, int]:
-        """Constants of the file that the launch passes as sizes, with the values they must have."""
+        """Constants of the file that the launch passes as sizes, with the values that the shape requires."""
         out: dict[str, int] = {}
         if self.site is None:
             return out
@@ -160,7 +159,7 @@ class Prepared:
         return HostNames(loaded.table, forced, supplied).at(site)
 
     def written_launch(self) -> OwnLaunch | None:
-        """The launch as far as its text alone says: a block that is known, where `main` was not run."""
+        """The launch as far as it can be evaluated without running `main`; None if its block is not known."""
         value = self._host(self.site, {}) if self.site is not None else None
         if self.site is None or value is None or value.block is None:
             return None
@@ -181,7 +180,7 @@ class Prepared:
             extents = {"M": (m, k), "N": (k, n), "P": (m, n)}
             for name in [a.split(".")[0] for a in self.site.arguments if a.endswith((".x", ".y"))]:
                 role = role_by_name(name.removeprefix("dims").removeprefix("dim").removeprefix("size"))
-                if role is not None:  # dimsA.x columns, dimsA.y rows, as the SDK's sample has them
+                if role is not None:  # dimsA.x columns, dimsA.y rows, as in the SDK's sample
                     forced[f"{name}.x"] = (extents[role][1], types.UINT)
                     forced[f"{name}.y"] = (extents[role][0], types.UINT)
             for role, variable in bound.matrices.items():
@@ -198,7 +197,7 @@ class Prepared:
         return self._host(self.site, forced)
 
     def host_names(self) -> list[str]:
-        """Names in the host function that are matrices of it: its parameters and locals of a struct type."""
+        """Names in the host function that may be matrices: parameters, and locals of a class type."""
         assert self.site is not None
         names = [p.name for p in self.site.function.parameters]
         tokens = tokens_of(self.site.function.tokens or [])
@@ -207,18 +206,18 @@ class Prepared:
         return names
 
     def _passed(self, variable: Variable) -> str:
-        """The name that the launch gives for a parameter, or ""."""
+        """The name that the launch passes for a parameter, or ""."""
         position = [p.name for p in self.function.parameters].index(variable.name)
         return self.site.arguments[position] if self.site and position < len(self.site.arguments) else ""
 
     def allocates_output(self, matrices: Any) -> bool:
-        """Whether the function that launches also allocates P: else what P holds is not known. A kernel that
-        nobody launches gets fresh memory."""
+        """Whether the function that launches also allocates P; otherwise its contents are not known. A kernel without a
+        launch gets new memory."""
         if self.site is None or not matrices:
             return True
         name = self._passed(matrices["P"])
-        words = [t.text for t in tokens_of(self.site.function.tokens or [])]
-        return any(w.startswith("cudaMalloc") and name in words[i : i + 12] for i, w in enumerate(words))
+        texts = [t.text for t in tokens_of(self.site.function.tokens or [])]
+        return any(t.startswith("cudaMalloc") and name in texts[i : i + 12] for i, t in enumerate(texts))
 
     def clears_output(self, bound_matrices: Any) -> bool:
         """Whether the host sets P before the launch: cudaMemset, or a copy to it from the host."""
@@ -230,8 +229,8 @@ class Prepared:
             if token.text in ("cudaMemset", "cudaMemsetAsync", "cudaMemcpy") and i + 2 < len(tokens):
                 if tokens[i + 2].text != name:
                     continue
-                words = {t.text for t in tokens[i : i + 30]}
-                if token.text != "cudaMemcpy" or "cudaMemcpyHostToDevice" in words:
+                following = {t.text for t in tokens[i : i + 30]}
+                if token.text != "cudaMemcpy" or "cudaMemcpyHostToDevice" in following:
                     return True
         return False
 

@@ -1,4 +1,4 @@
-"""The process that runs a program: settings come as JSON on the command line, the report goes to a descriptor."""
+"""The process that runs a program: JSON settings from the command line, the report to a file descriptor."""
 
 from __future__ import annotations
 
@@ -16,18 +16,24 @@ from typing import Any
 from tilewise.emulator.host.program_report import ANNOUNCED, not_run
 from tilewise.system.parent import end_with
 
-ENCODINGS = ("ascii", "latin-1", "unicode_escape", "utf-8-sig", "utf-16")  # Python imports each on its first use
+ENCODINGS = (
+    "ascii",
+    "latin-1",
+    "unicode_escape",
+    "utf-8-sig",
+    "utf-16",
+)  # Python imports a codec at its first use, and the sandbox forbids it
 PR_SET_THP_DISABLE = 41  # of Linux
 
 
 class Report:
-    """The one report of a run: a limit may be met just as the program ends, and whoever is second waits to be ended."""
+    """The report of a run, written once: a second thread (a limit reached as the program ends) waits for the exit."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor, self.first = descriptor, threading.Lock()
 
     def announce(self) -> None:
-        """A fault was found: the parent takes no report without one from now on."""
+        """A fault was found: from now on the parent rejects a report without one."""
         os.write(self.descriptor, ANNOUNCED)
 
     def __call__(self, document: dict[str, Any]) -> None:
@@ -37,13 +43,13 @@ class Report:
             text = json.dumps(document)
             with os.fdopen(self.descriptor, "w", encoding="utf-8") as out:
                 out.write(text)
-        except BaseException:  # the parent is gone, or memory is: this process ends all the same
+        except BaseException:  # the parent has gone, or memory is used up
             os._exit(4)
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until there is something to report
-    gc.disable()  # reading and lowering make a large tree and no garbage: looking for some takes a tenth of the time
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until there is a report
+    gc.disable()  # parsing and lowering make no cyclic garbage; collections take a tenth of the time
     settings = json.loads(sys.argv[1])
     end_with(settings["parent"])
     _limits(settings)
@@ -62,11 +68,11 @@ def main() -> None:
         os._exit(status)
 
     watch = Watch(options, settings["began"], stop)
-    signal.signal(signal.SIGINT, lambda *_: watch.interrupt())  # what was found by then is reported
+    signal.signal(signal.SIGINT, lambda *_: watch.interrupt())  # reports the findings so far
     try:
         session, text = build(Path(settings["path"]), options, report)
         watch.session, watch.part = session, "compiling it"
-        session.cuda.phrase = _word
+        session.cuda.phrase = _describe
         session.faults.announce = report.announce
         session.files = BrokeredFiles(settings.get("files", -1))
         if settings.get("dump"):
@@ -86,7 +92,7 @@ def main() -> None:
 
 
 def _confine(session: Any, watch: Any, settings: dict[str, Any]) -> None:
-    """The sandbox, entered by the program's thread; before it, everything that would need a path."""
+    """Enter the sandbox, in the program's thread, after everything that opens paths."""
     from tilewise.emulator.host.options import OFF, REQUIRED
     from tilewise.errors import SandboxError
     from tilewise.system import sandbox
@@ -109,23 +115,26 @@ def _confine(session: Any, watch: Any, settings: dict[str, Any]) -> None:
         raise SandboxError(f"main was not run: it needs a sandbox, and {lacking}; --unsafe runs it without one")
 
 
-def _word(finding: Any, given: Any) -> None:
-    """Sentences for a kernel's finding; what they need is only loaded where there is one."""
-    from tilewise.emulator.check.wording import word
+def _describe(finding: Any, given: Any) -> None:
+    """Write a finding's message; the import is deferred to the first finding."""
+    from tilewise.emulator.check.wording import describe
 
-    word(finding, given)
+    describe(finding, given)
 
 
 def _limits(settings: dict[str, Any]) -> None:
-    """What the system itself holds the process to."""
+    """Set the process's resource limits."""
     import resource
 
-    for which in (resource.RLIMIT_DATA, resource.RLIMIT_AS):  # its memory is laid out whole; the watch limits it
+    for which in (
+        resource.RLIMIT_DATA,
+        resource.RLIMIT_AS,
+    ):  # address space is reserved up front; `Watch` limits memory
         hard = resource.getrlimit(which)[1]
         resource.setrlimit(which, (hard, hard))
     limits = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 64)]
     seconds = settings["options"]["seconds"]
-    if math.isfinite(seconds):  # the watch ends it before; this is for one that it cannot
+    if math.isfinite(seconds):  # a fallback: `Watch` ends the process earlier
         limits.append((resource.RLIMIT_CPU, 2 * (int(seconds) + 10)))
     for which, most in limits:
         _, hard = resource.getrlimit(which)
@@ -134,7 +143,7 @@ def _limits(settings: dict[str, Any]) -> None:
 
 
 def _small_pages() -> None:
-    """NumPy asks for pages of 2 MiB: a machine that notes a few cells of a large array would take all of it."""
+    """Disable transparent huge pages: touching a few cells of a large array would allocate all of it."""
     import ctypes
 
     if sys.platform == "linux":

@@ -1,6 +1,6 @@
-"""Other products that P may be: an operand stored transposed, all of it column-major, another semiring.
+"""Readings of P: other products than row-major M · N over (+, *), as transposed operands or another semiring.
 
-A kernel that is right under one of them is not wrong a dozen times over: the reading is said in one line."""
+A kernel that is right under a reading gets one line that states it, instead of many findings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-CELLS = 96  # of P that are looked at: a wrong reading differs in nearly all of them
+CELLS = 96  # of P that are compared: a wrong reading differs in nearly all of them
 Operation = Callable[[Any, Any], Any]
 
 SEMIRINGS: dict[str, tuple[Any, Operation]] = {
@@ -28,18 +28,14 @@ SEMIRINGS: dict[str, tuple[Any, Operation]] = {
 
 @dataclass(frozen=True)
 class Reading:
-    """`transposed` are the roles among M, N and P that lie column by column; `swapped`: P is N · M."""
+    """`transposed`: the roles among M, N and P that are column-major; `swapped`: P is N · M."""
 
     transposed: tuple[str, ...] = ()
     semiring: str = "plus_times"
     swapped: bool = False
 
-    @property
-    def usual(self) -> bool:
-        return not self.transposed and not self.swapped and self.semiring == "plus_times"
-
-    def words(self, names: dict[str, str]) -> str:
-        """What must hold for P to be right, in the kernel's own names."""
+    def describe(self, names: dict[str, str]) -> str:
+        """The condition under which P is right, in the kernel's own names."""
         parts = []
         if len(self.transposed) == 3:
             parts.append("all three matrices are stored column by column")
@@ -54,7 +50,7 @@ class Reading:
 
 
 def _rows(flat: np.ndarray, rows: int, cols: int, transposed: bool) -> np.ndarray:
-    """A matrix of rows x cols from its memory."""
+    """A rows x cols matrix from row-major or column-major memory."""
     return flat.reshape(cols, rows).T if transposed else flat.reshape(rows, cols)
 
 
@@ -69,8 +65,8 @@ def _sample(written: np.ndarray) -> np.ndarray:
 def find_reading(
     one: np.ndarray, two: np.ndarray, have: np.ndarray, written: np.ndarray, shape: tuple[int, int, int]
 ) -> Reading | None:
-    """`one`, `two` and `have` are M, N and P as they lie in memory; `written` says which cells of P were stored to.
-    None where P is none of the products known here."""
+    """The reading under which P is right, or None. `one`, `two` and `have` are M, N and P in memory order, `written`
+    the cells of P that were stored to."""
     m, k, n = shape
     if not (len(one) == m * k and len(two) == k * n and len(have) == m * n) or not m * k * n:
         return None
@@ -80,11 +76,11 @@ def find_reading(
         return None
     tolerance = 1e-4 if have.dtype.kind == "f" and have.dtype.itemsize >= 4 else 2e-2 if have.dtype.kind == "f" else 0
     for swapped in (False, True) if m == n == k else (False,):
-        for turned in combinations((False, True), repeat=3):
+        for transposed in combinations((False, True), repeat=3):
             first, second = (two, one) if swapped else (one, two)
-            left = _rows(first, m, k, turned[0]).astype(np.float64)
-            right = _rows(second, k, n, turned[1]).astype(np.float64)
-            rows, cols = divmod(cells, n) if not turned[2] else divmod(cells, m)[::-1]
+            left = _rows(first, m, k, transposed[0]).astype(np.float64)
+            right = _rows(second, k, n, transposed[1]).astype(np.float64)
+            rows, cols = divmod(cells, n) if not transposed[2] else divmod(cells, m)[::-1]
             a, b = left[rows, :], right[:, cols].T
             for name, (add, mul) in SEMIRINGS.items():
                 with np.errstate(all="ignore"):
@@ -94,6 +90,6 @@ def find_reading(
                 if name == "lor_land":
                     close = close & np.isin(held, (0, 1)).all()
                 if close.all():
-                    roles = tuple(r for r, t in zip("MNP", turned, strict=True) if t)
+                    roles = tuple(r for r, t in zip("MNP", transposed, strict=True) if t)
                     return Reading(roles, name, swapped)
     return None

@@ -1,6 +1,6 @@
-"""What a kernel's parameters mean: which pointer is M, N or P, and which number is m, k, n or a leading dimension.
+"""Roles of a kernel's parameters: which pointer is M, N or P, which number is m, k, n or a leading dimension.
 
-By type and by what is stored to first, then by name, then by how the sizes are used as strides."""
+Determined by type and stores first, then by name, then by the sizes' use as strides."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ HEIGHT_NAMES = ("height", "h", "rows", "nrows", "numrows", "row", "nrow", "n_row
 PITCH_NAMES = ("pitch", "stride", "ld", "leading_dim", "lda", "step")
 
 
-def bare_name(name: str) -> str:
-    """Md, d_M, dev_A, A_d, h_C, Matrix_A … -> the letters that matter, lower case."""
+def normalised_name(name: str) -> str:
+    """The name without common prefixes and suffixes, lower case: Md, d_M, dev_A, A_d, h_C, Matrix_A."""
     text = re.sub(r"^(dev|device|d|h|host|g|gpu|cuda|mat|matrix|in|input|ptr|p)_", "", name.strip("_"), flags=re.I)
     text = re.sub(r"_(d|dev|device|h|host|gpu|in|ptr|elements|data)$", "", text, flags=re.I)
     text = re.sub(r"^(dev|mat|matrix|device|d)(?=[A-Z])", "", text)
@@ -39,7 +39,7 @@ def bare_name(name: str) -> str:
 
 
 def role_by_name(name: str) -> str | None:
-    text = bare_name(name)
+    text = normalised_name(name)
     if text in OUTPUT_WORDS:
         return "P"
     if text in ROLE_LETTERS:
@@ -84,13 +84,13 @@ def member_role(struct: Record, name: str) -> str | None:
     return "rows" if text in HEIGHT_NAMES else None
 
 
-def named_otherwise(kernel: str) -> bool:
-    """Whether a kernel's name says that it computes something else than a product: a blur has three arrays, too."""
+def names_other_work(kernel: str) -> bool:
+    """Whether a kernel's name says that it computes no product: a blur has three arrays, too."""
     return OTHER_WORK.search(kernel) is not None and PRODUCT.search(kernel) is None
 
 
 def multiplies_sums(words: list[str], matrices: dict[str, Variable]) -> bool:
-    """Whether the sum of an element of M and one of N is a factor: no semiring's product has that."""
+    """Whether the sum of an element of M and one of N is a factor, as in no semiring's product."""
     names = {matrices[role].name for role in "MN"}
     at = [i for i, word in enumerate(words[:-1]) if i > 1 and word in names and words[i + 1] == "["]
     ends = {i: closing(words, i + 1) for i in at}
@@ -105,17 +105,17 @@ def multiplies_sums(words: list[str], matrices: dict[str, Variable]) -> bool:
     return False
 
 
-def assign_matrices(program: Program, asked: bool = False) -> dict[str, Variable] | None:
-    """M, N, P among the parameters; None where there are not just three candidates, or, unless a shape was asked
-    for, where no size steps through any of them."""
+def assign_matrices(program: Program, requested: bool = False) -> dict[str, Variable] | None:
+    """M, N, P among the parameters; None if there are not exactly three candidates or, unless a shape was requested, no
+    size is a stride of any of them."""
     candidates = [v for v in program.parameters if matrix_like(v.type)]
     if len(candidates) != 3:
         return None
     structs = any(matrix_struct(v.type) is not None for v in candidates)
-    if not (asked or structs or program.usage or any(isinstance(s, int) for s in program.symbols)):
-        return None  # nothing is walked row by row: three vectors, not three matrices
+    if not (requested or structs or program.usage or any(isinstance(s, int) for s in program.symbols)):
+        return None  # no strides: three vectors, not three matrices
     if len({element_dtype(v.type.to)[1] for v in candidates if isinstance(v.type, Pointer)}) > 1:
-        return None  # float4 beside float: how its rows are packed is not known
+        return None  # float4 and float: how rows are packed is not known
     stored = [v for v in candidates if _is_output(program, v)]
     named = {v.name: role_by_name(v.name) for v in candidates}
     if len(stored) == 1:
@@ -136,7 +136,7 @@ def _is_output(program: Program, variable: Variable) -> bool:
 
 
 def assign_sizes(program: Program, matrices: dict[str, Variable], given: dict[str, Any]) -> dict[str, Any] | None:
-    """The meaning of every integer parameter that was not given; None where one stays a riddle."""
+    """The meanings of the integer parameters that were not given; None if one cannot be determined."""
     numbers = [
         v for v in program.parameters if isinstance(v.type, Scalar) and not v.type.floating and v.name not in given
     ]
@@ -180,7 +180,7 @@ def assign_sizes(program: Program, matrices: dict[str, Variable], given: dict[st
 
 
 def size_by_name(name: str) -> str | None:
-    """Names that leave no doubt: numARows, wA, hB, lda, M_cols …"""
+    """The meaning of an unambiguous name: numARows, wA, hB, lda, M_cols …; else None."""
     text = name.replace("_", "").lower()
     text = re.sub(r"^(num|n|d|no|nr|number|numof)(?=[abcmnp](row|col|wid|hei))", "", text)
     text = re.sub(r"^(num|n|no|nr|number|numof)(?=(row|col)[a-z]*[abcmnp123]$)", "", text)
@@ -220,8 +220,8 @@ def strides_of(program: Program, matrices: dict[str, Variable]) -> dict[str, dic
 
 
 def three_sizes(names: list[str], used: dict[str, dict[str, int]]) -> dict[str, str]:
-    """m, n, k mean two things: BLAS (M is m×k) and the textbook's (M is m×n); the strides decide, and they may also
-    say that the three stand in any other order."""
+    """Meanings of three sizes. Conventions differ (BLAS: M is m×k; textbook: M is m×n), and the order may be any: the
+    strides decide."""
     lower = [n.lower() for n in names]
     first, second, third = names
     orders = [("m", "k", "n"), ("m", "n", "k"), ("n", "k", "m"), ("k", "n", "m"), ("n", "m", "k"), ("k", "m", "n")]
@@ -240,22 +240,22 @@ LAYOUTS = (("k", "n", "n"), ("m", "k", "m"), ("k", "k", "n"), ("m", "n", "n"))
 
 
 def _best(options: list[dict[str, str]], used: dict[str, dict[str, int]], letters: int = 0) -> dict[str, str]:
-    """The meaning of the names under which most strides are those of one layout; the earlier one where two do.
+    """The option under which the most strides are those of one layout; the first of equals.
 
-    `letters`: so many options are what m, n and k say themselves; in any layout they come before other orders."""
+    `letters`: the number of options that agree with the letters m, n and k; in any layout they are tried first."""
 
     def score(option: dict[str, str], layout: tuple[str, str, str]) -> int:
         pairs = zip("MNP", layout, strict=True)
         return sum(n for role, want in pairs for name, n in used[role].items() if option.get(name) == want)
 
-    # in another layout than rows only the usual orders of the letters: else one slip reads as a layout of its own
+    # of other layouts than row-major only the first two orders: else a single mistake would fit some layout
     tried = [(layout, o) for layout in LAYOUTS for o in options[:letters]]
     tried += [(layout, o) for layout in LAYOUTS for o in (options if layout is LAYOUTS[0] else options[:2])]
     return max(tried, key=lambda pair: score(pair[1], pair[0]))[1]
 
 
 def two_sizes(names: list[str], used: dict[str, dict[str, int]]) -> dict[str, str]:
-    """Rows and columns missing one: wA and wB are named; else the strides tell k from n."""
+    """Meanings of two sizes, by the strides."""
     first, second = names
     options = [{first: "k", second: "n"}, {first: "m", second: "k"}, {first: "k", second: "m"}]
     options.append({first: "n", second: "k"})

@@ -1,4 +1,4 @@
-"""One launch from end to end: bind, evaluate the file's own <<<…>>>, run, and judge the product."""
+"""One launch from end to end: bind arguments, evaluate the file's own <<<…>>>, run, check the product."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.emulator.check.binding import Bound, Seed, Shape, bind
 from tilewise.emulator.check.explain import explain
 from tilewise.emulator.check.judge import cost_findings, judge
-from tilewise.emulator.check.loading import here
+from tilewise.emulator.check.loading import place_of
 from tilewise.emulator.check.own_binding import OwnLaunch, bind_free, bind_own
 from tilewise.emulator.check.prepared import Prepared
-from tilewise.emulator.check.wording import word
+from tilewise.emulator.check.wording import describe
 from tilewise.emulator.host.launch_site import LaunchSite, LaunchValue
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.collector import Collector
@@ -32,13 +32,13 @@ from tilewise.emulator.parse.types import Scalar, innermost
 from tilewise.errors import UsageError
 from tilewise.system.quantities import coordinates, extent
 
-FREE_SECONDS = 5.0  # for a kernel whose sizes nobody knows
-OWN_STEPS = 1 << 20  # lanes · k of a program's own launch: of a larger one some blocks are run
+FREE_SECONDS = 5.0  # for a kernel of unknown sizes
+OWN_STEPS = 1 << 20  # lanes · k; of a program's own launch with more than four times that, some blocks are run
 
 
 @dataclass(frozen=True)
 class AtShape:
-    """A requested launch. What is left out comes from the file's own <<<…>>>, evaluated for the shape."""
+    """A requested launch; grid and block default to the file's own <<<…>>>, evaluated for the shape."""
 
     shape: Shape | None
     grid: Sequence[int] | None = None
@@ -48,33 +48,33 @@ class AtShape:
 
 @dataclass(frozen=True)
 class FreeSizes:
-    """A launch of unknown sizes, and as much of it as the file says."""
+    """A launch of unknown sizes, with as much of it as could be evaluated."""
 
     written: OwnLaunch | None
 
 
 @dataclass
 class Setting:
-    """What is about to run: the file as it stands for this launch, and how it is launched."""
+    """A launch that is about to run."""
 
     prepared: Prepared
     program: Program
     bound: Bound
     geometry: Geometry
     site: LaunchSite | None
-    dynamic: int | None  # bytes of extern __shared__ memory; None where no launch says
+    dynamic: int | None  # bytes of extern __shared__ memory; None: not known
     limits: Limits
     checks: bool = True
-    semiring: Semiring | None = None  # what P is held against, plus_times where nothing is said
+    semiring: Semiring | None = None  # of the expected product; None: plus_times
     record: Any = None  # None for no events, else "all" or the (bx, by) of the blocks to record
     blocks: np.ndarray | None = None
-    invented: bool = False  # nothing in the file says how the kernel is launched
+    assumed: bool = False  # the file does not launch the kernel: grid or block are assumed
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Simulation(Setting):
-    """What one launch gave."""
+    """The result of one launch."""
 
     outcome: Outcome = field(kw_only=True)
     findings: list[Finding] = field(kw_only=True)
@@ -105,26 +105,26 @@ def simulate(
     if isinstance(launch, FreeSizes):
         return _with_free_sizes(prepared, launch.written, seed, limits)
     if isinstance(launch, OwnLaunch):
-        return run(replace(_as_made(prepared, launch, seed, limits), semiring=semiring, record=record))
-    setting = replace(_as_asked(prepared, launch, seed, limits, checks), semiring=semiring, record=record)
+        return run(replace(_own(prepared, launch, seed, limits), semiring=semiring, record=record))
+    setting = replace(_requested(prepared, launch, seed, limits, checks), semiring=semiring, record=record)
     made = run(setting)
     uncovered = next((f for f in made.findings if f.kind is Kind.UNCOVERED), None)
-    if setting.invented and launch.grid is None and uncovered is not None:
+    if setting.assumed and launch.grid is None and uncovered is not None:
         x, y, _ = setting.geometry.grid
-        if x != y:  # nothing in the file says which way the grid lies: x may be the row
+        if x != y:  # no launch in the file: x may be the row
             swapped = replace(launch, grid=(y, x, 1), block=setting.geometry.block)
             again = simulate(
                 prepared, swapped, seed=seed, limits=limits, semiring=semiring, record=record, checks=checks
             )  # fmt: skip
             if not any(f.kind is Kind.UNCOVERED for f in again.findings):
                 again.notes.append("no launch in the file: x is taken over the rows of P")
-                again.invented = True
+                again.assumed = True
                 return again
         uncovered.hint += "; there is no launch in the file: give --grid and --block-dim if it is launched otherwise"
     return made
 
 
-def _as_asked(prepared: Prepared, launch: AtShape, seed: Seed, limits: Limits, checks: bool) -> Setting:
+def _requested(prepared: Prepared, launch: AtShape, seed: Seed, limits: Limits, checks: bool) -> Setting:
     current, bound = _bound(prepared, launch, limits, seed, checks)
     value = current.evaluate_launch(bound)
     dynamic = value.shared if value is not None else None
@@ -133,8 +133,8 @@ def _as_asked(prepared: Prepared, launch: AtShape, seed: Seed, limits: Limits, c
     return setting
 
 
-def _as_made(prepared: Prepared, own: OwnLaunch, seed: Seed, limits: Limits) -> Setting:
-    """The launch that the program itself makes, with its own sizes; of a large grid, the corners and some blocks."""
+def _own(prepared: Prepared, own: OwnLaunch, seed: Seed, limits: Limits) -> Setting:
+    """The program's own launch; of a large grid, the corners and some blocks."""
     bound = bind_own(prepared.first, own, prepared.loaded.integers, seed)
     geometry = Geometry(own.grid, own.block)
     setting = Setting(prepared, prepared.first, bound, geometry, own.site, own.shared, limits)
@@ -145,8 +145,7 @@ def _as_made(prepared: Prepared, own: OwnLaunch, seed: Seed, limits: Limits) -> 
 
 
 def _with_free_sizes(prepared: Prepared, own: OwnLaunch | None, seed: Seed, limits: Limits) -> Simulation:
-    """Enough blocks and memory for anything, so that only what no launch can mend is kept, barriers and shared
-    memory."""
+    """Run with large arrays, and keep the findings that hold for every launch: barriers and shared memory."""
     program = prepared.first
     block = own.block if own is not None else _literal_block(prepared)
     grid = tuple(2 if f"blockIdx.{axis}" in builtins_used(prepared.function) else 1 for axis in "xyz")
@@ -154,24 +153,26 @@ def _with_free_sizes(prepared: Prepared, own: OwnLaunch | None, seed: Seed, limi
     bound = bind_free(program, own, max(1, geometry.blocks * geometry.threads - 3), seed)
     dynamic = own.shared if own is not None else None
     brief = replace(limits, seconds=min(limits.seconds, FREE_SECONDS))
-    setting = Setting(prepared, program, bound, geometry, None, dynamic, brief, invented=True)
+    setting = Setting(prepared, program, bound, geometry, None, dynamic, brief, assumed=True)
     made = run(setting)
     unknown = _unknown_sizes(program, own)
-    ends = dynamic == 0 or (dynamic is not None and not unknown)  # of extern __shared__ memory, for any sizes
-    always = _of_one_thread(setting, own, seed) if any(f.kind is Kind.OUT_OF_BOUNDS for f in made.findings) else set()
+    ends = dynamic == 0 or (dynamic is not None and not unknown)  # the size of extern __shared__ memory is known
+    always = (
+        _faults_of_one_thread(setting, own, seed) if any(f.kind is Kind.OUT_OF_BOUNDS for f in made.findings) else set()
+    )
     made.findings = [
         f
         for f in made.findings
-        if _of_no_launch(f, prepared, own, unknown)
+        if _holds_for_all_launches(f, prepared, own, unknown)
         or (ends and _in_dynamic(f, bound))
         or (f.kind, f.line, f.array) in always
     ]
     return made
 
 
-def _of_one_thread(setting: Setting, own: OwnLaunch | None, seed: Seed) -> set[tuple[Kind, int, str]]:
-    """What a single thread with sizes of 1 does wrong in an array whose length the kernel declares: every launch does
-    it. Lengths that a template or a header would give are not the kernel's."""
+def _faults_of_one_thread(setting: Setting, own: OwnLaunch | None, seed: Seed) -> set[tuple[Kind, int, str]]:
+    """Out-of-bounds accesses of a single thread with sizes of 1 to arrays of declared length: every launch has them.
+    Lengths from template parameters or missing headers do not count as declared."""
     program, alone = setting.program, Geometry((1, 1, 1), (1, 1, 1))
     declared = {name for name, _, _, external in program.shared if not external}
     if not declared or program.supplied or setting.prepared.function.template:
@@ -185,7 +186,7 @@ def _in_dynamic(finding: Finding, bound: Bound) -> bool:
 
 
 def _unknown_sizes(program: Program, own: OwnLaunch | None) -> list[str]:
-    """The whole numbers among a kernel's parameters that no launch says."""
+    """The integer parameters whose values no launch gives."""
     whole = [
         (i, v.name) for i, v in enumerate(program.parameters) if isinstance(v.type, Scalar) and not v.type.floating
     ]
@@ -193,18 +194,18 @@ def _unknown_sizes(program: Program, own: OwnLaunch | None) -> list[str]:
     return [name for i, name in whole if i >= len(known) or known[i] is None]
 
 
-def _of_no_launch(finding: Finding, prepared: Prepared, own: OwnLaunch | None, unknown: list[str]) -> bool:
-    """Whether a finding of a run with free sizes holds for any: two threads that meet in a tile whose length the
-    kernel itself declares, or under a block that is known. Two writes may meet by a wrong size alone."""
+def _holds_for_all_launches(finding: Finding, prepared: Prepared, own: OwnLaunch | None, unknown: list[str]) -> bool:
+    """Whether a finding of a run with assumed sizes holds for every launch: races in a tile of declared length or under
+    a known block. WAW races may be an effect of the assumed sizes."""
     declared = {name for name, _, _, external in prepared.first.shared if not external}
     block_known = own is not None
-    if finding.kind is Kind.LAUNCH:  # of its __shared__ arrays; a program's own launch is reported by its run
+    if finding.kind is Kind.LAUNCH:  # too many __shared__ bytes; of a program's own launch, its run reports it
         return own is None and not prepared.function.template and not prepared.first.supplied
     if finding.kind is Kind.DIVERGENT_BARRIER:
         return block_known
     if finding.kind is Kind.RACE:
         return finding.hazard != "WAW" and (finding.array in declared or block_known)
-    if finding.kind is not Kind.OUT_OF_BOUNDS:  # whether a cell without a value is used shows at sizes that store it
+    if finding.kind is not Kind.OUT_OF_BOUNDS:  # an uninitialised read depends on the sizes at which the cell is stored
         unknown = _unknown_sizes(prepared.first, None)
     return finding.array in declared and block_known and not unknown
 
@@ -221,7 +222,7 @@ def _literal_block(prepared: Prepared) -> tuple[int, int, int]:
 
 
 def _some_blocks(geometry: Geometry, depth: int) -> np.ndarray | None:
-    """Corners, middles and a few at random, where all of them would take too long."""
+    """Corners, middles and random blocks of a large grid; None to run all."""
     if geometry.blocks * geometry.threads * depth <= 4 * OWN_STEPS:
         return None
     room = max(4, OWN_STEPS // (geometry.threads * max(1, depth)))
@@ -240,7 +241,7 @@ def _some_blocks(geometry: Geometry, depth: int) -> np.ndarray | None:
 def _bound(
     prepared: Prepared, launch: AtShape, limits: Limits, seed: Seed, checks: bool
 ) -> tuple[Prepared, Bound]:  # fmt: skip
-    """The file with its constants set to the shape, and the arguments for it."""
+    """The kernel with the file's constants set to the shape, and its arguments."""
     current, constants = prepared.for_shape(launch.shape)
     zeroed = current.clears_output(prepared.matrices)
 
@@ -250,14 +251,14 @@ def _bound(
 
     made = bound(current)
     passed = current.passed_constants(made)
-    if passed:  # the host hands its own constants to the kernel: the launch must see the sizes asked for
+    if passed:  # the host passes constants of the file: they must have the requested values
         current = current.with_constants({**constants, **passed})
         made = bound(current)
     return current, made
 
 
 def _set_geometry(setting: Setting, value: LaunchValue | None, launch: AtShape) -> None:
-    """Grid and block as given, else as the file launches, else as the kernel's own tile says."""
+    """Grid and block: as given, else of the file's launch, else from the kernel's tile."""
     current, grid, block = setting.prepared, triple(launch.grid, "grid"), triple(launch.block, "block")
     if value is not None:
         if value.unknown and (grid is None or block is None):
@@ -266,24 +267,24 @@ def _set_geometry(setting: Setting, value: LaunchValue | None, launch: AtShape) 
         elif grid is None and block is None:
             setting.site = current.site
         grid, block = grid or value.grid, block or value.block
-    setting.invented = grid is None or block is None
+    setting.assumed = grid is None or block is None
     if grid is None or block is None:
         grid, block = default_launch(current, launch.shape, grid, block, setting.bound)
     setting.geometry = Geometry(grid, block)
 
 
 def run(setting: Setting) -> Simulation:
-    """Execute and judge; a launch that the card would refuse is a finding of its own."""
+    """Execute and judge; a launch that a GPU would refuse is a finding."""
     program, bound, geometry = setting.program, setting.bound, setting.geometry
     loaded = setting.prepared.loaded
     collector = Collector(loaded.source, setting.limits)
-    place = here(setting.site.launch.span, loaded) if setting.site is not None else None
+    place = place_of(setting.site.launch.span, loaded) if setting.site is not None else None
     try:
         check_geometry(geometry, program.static_shared)
     except UsageError as error:
-        over = "shared memory" in str(error)  # whatever launches it
+        over = "shared memory" in str(error)  # independent of the launch
         if over and place is None:
-            place = here(setting.prepared.function.span, loaded)
+            place = place_of(setting.prepared.function.span, loaded)
         if place is None or not setting.checks:
             raise
         refused = Finding(Kind.LAUNCH, f"this launch fails: {error}", place, access="launch", count=1)
@@ -307,24 +308,24 @@ def run(setting: Setting) -> Simulation:
     if setting.checks:
         sampled = setting.blocks is not None
         findings += judge(bound, setting.prepared.function, geometry, loaded.source, place, setting.semiring, sampled)
-        findings = without_harmless(without_other_layout(findings, bound), bound, program)
+        findings = without_unused_reads(without_layout_overruns(findings, bound), bound, program)
         findings += cost_findings(outcome.costs, program, loaded.source)
         for finding in findings:
-            word(finding, bound)
+            describe(finding, bound)
         explain(findings, setting.prepared.function, program, geometry)
     return _simulation(setting, outcome, findings, launch)
 
 
-def without_other_layout(findings: list[Finding], bound: Bound) -> list[Finding]:
-    """Where P is right under another layout, rows of the usual one say nothing."""
+def without_layout_overruns(findings: list[Finding], bound: Bound) -> list[Finding]:
+    """Drop silent overruns of matrices that are right in another layout: their rows were assumed wrongly."""
     if bound.reading is None or bound.matrices is None:
         return findings
-    turned = {bound.matrices[role].name for role in bound.reading.transposed}
-    return [f for f in findings if not (f.kind is Kind.SILENT_OVERRUN and f.array in turned)]
+    transposed = {bound.matrices[role].name for role in bound.reading.transposed}
+    return [f for f in findings if not (f.kind is Kind.SILENT_OVERRUN and f.array in transposed)]
 
 
-def without_harmless(findings: list[Finding], bound: Bound, program: Program) -> list[Finding]:
-    """Empty cells of a tile that were read, and whose poison reached no cell that was stored: nobody used them."""
+def without_unused_reads(findings: list[Finding], bound: Bound, program: Program) -> list[Finding]:
+    """Drop uninitialised reads of a tile if no NaN poison reached a stored cell: the values were not used."""
     tiles = {name for name, type_, *_ in program.shared if dtypes_of(innermost(type_))[0].kind == "f"}
     stored = [b for b in bound.buffers.values() if b.written is not None]
     if not stored or any(b.data.dtype.kind != "f" or np.isnan(b.data[b.written]).any() for b in stored):
@@ -349,8 +350,8 @@ def _simulation(setting: Setting, outcome: Outcome, findings: list[Finding], lau
 def default_launch(
     current: Prepared, shape: Shape | None, grid: Any, block: Any, bound: Bound
 ) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """What covers P where the file does not launch the kernel: as many threads as its tile in shared memory has
-    cells, in a row where only x is used."""
+    """A launch that covers P, if the file has none: a block as large as the tile in shared memory, one-dimensional if
+    the kernel uses only x."""
     function = current.function
     used = builtins_used(function)
     flat = "threadIdx.y" not in used and "threadIdx.x" in used
@@ -370,8 +371,8 @@ def default_launch(
 
 
 def builtins_used(function: Function) -> set[str]:
-    words = [t.text for t in tokens_of(function.tokens or [])]
-    return {f"{a}.{b}" for a, dot, b in zip(words, words[1:], words[2:], strict=False) if dot == "."}
+    texts = [t.text for t in tokens_of(function.tokens or [])]
+    return {f"{a}.{b}" for a, dot, b in zip(texts, texts[1:], texts[2:], strict=False) if dot == "."}
 
 
 def _linear(geometry: Geometry, block: Sequence[int]) -> int:

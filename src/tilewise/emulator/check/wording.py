@@ -1,4 +1,4 @@
-"""One sentence of what happened and one of what to change, for every kind of finding."""
+"""Messages and hints of findings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def who(touch: Touch) -> str:
     return f"thread {coordinates(touch.thread)} of block {coordinates(touch.block)}"
 
 
-def word(finding: Finding, bound: Bound) -> None:
+def describe(finding: Finding, bound: Bound) -> None:
     """Fill in `message` and `hint`."""
     first = finding.touches[0] if finding.touches else None
     array, verb = finding.array, _verb(finding.access)

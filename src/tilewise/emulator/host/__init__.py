@@ -1,1 +1,1 @@
-"""The program around the kernels: its launches, and the values it gives them."""
+"""The host program around the kernels: compiled to machine code and run in a sandboxed process."""

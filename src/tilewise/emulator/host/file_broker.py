@@ -1,8 +1,8 @@
-"""Files of a program, opened for it by its parent: the program's process itself can open none.
+"""Opens files for the sandboxed program in its parent process.
 
-A request is a line of JSON on a socket, the answer another one, with the descriptor of the file that was opened. Which
-paths are allowed is decided here, in the parent: under the program's folder and --include to read, under --allow-write
-to read and write. Only regular files are opened: a pipe or a device could hold the parent."""
+Requests and answers are lines of JSON on a socket; an answer may carry a file descriptor. The parent decides which
+paths are allowed: under the program's folder and --include to read, under --allow-write to read and write. Only regular
+files are opened: a pipe or a device could block the parent."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typing import Any
 from tilewise.emulator.host.options import Options
 
 DIRECTORY, REGULAR = 4, 8  # dirent's d_type
-REQUEST = 1 << 16  # bytes of the longest request
-ANSWER = 1 << 22  # and of the longest answer: a folder's entries
+MAX_REQUEST = 1 << 16  # bytes
+MAX_ANSWER = 1 << 22  # bytes, for a folder's entries
 FLAGS = {
     "r": os.O_RDONLY,
     "r+": os.O_RDWR,
@@ -31,7 +31,7 @@ FLAGS = {
 
 
 class FileBroker:
-    """The parent's side: a thread that answers until the program's process is gone."""
+    """The parent's side: a thread that answers until the program's process ends."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -39,25 +39,25 @@ class FileBroker:
         self._thread = threading.Thread(target=self._serve, name="tilewise files", daemon=True)
 
     def start(self) -> None:
-        """Once the program's process has its end of the socket."""
+        """Call this after the program's process has inherited its end of the socket."""
         self.theirs.close()
         self._thread.start()
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
-            self._ours.shutdown(socket.SHUT_RDWR)  # the thread may be waiting in a receive
+            self._ours.shutdown(socket.SHUT_RDWR)  # the thread may be blocked in a receive
         self._ours.close()
         self.theirs.close()
 
     def _serve(self) -> None:
         pending = b""
         with contextlib.suppress(OSError):
-            while data := self._ours.recv(REQUEST):
+            while data := self._ours.recv(MAX_REQUEST):
                 pending += data
                 *lines, pending = pending.split(b"\n")
                 for line in lines:
                     self._reply(line)
-                if len(pending) > REQUEST:
+                if len(pending) > MAX_REQUEST:
                     return
 
     def _reply(self, line: bytes) -> None:
@@ -65,16 +65,10 @@ class FileBroker:
         try:
             request = json.loads(line)
             answer, descriptor = self._answer(str(request["do"]), str(request["name"]), str(request.get("mode", "")))
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            OSError,
-            RuntimeError,
-        ):  # RuntimeError: a loop of links, or nested JSON
+        except (ValueError, KeyError, TypeError, OSError, RuntimeError):  # RuntimeError: a link loop, or nested JSON
             answer = {}
         text = json.dumps(answer).encode()
-        if len(text) >= ANSWER:
+        if len(text) >= MAX_ANSWER:
             text = b"{}"
         try:
             socket.send_fds(self._ours, [text + b"\n"], [] if descriptor is None else [descriptor])
@@ -138,15 +132,15 @@ def _kind(path: Path | None) -> tuple[int, int]:
 
 
 class BrokeredFiles:
-    """The program's side; −1 for no socket, and then no file. It makes two system calls: write and recvmsg."""
+    """The program's side; descriptor -1: no socket, and so no files. Uses only the system calls write and recvmsg."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor) if descriptor >= 0 else None
 
-    def ask(self, what: str, name: str, mode: str = "") -> tuple[dict[str, Any], int | None]:
-        """The parent's answer, and the file's descriptor where it opened one."""
+    def request(self, what: str, name: str, mode: str = "") -> tuple[dict[str, Any], int | None]:
+        """The parent's answer, and the file's descriptor if it opened one."""
         request = json.dumps({"do": what, "name": name, "mode": mode}).encode()
-        if self._socket is None or len(request) >= REQUEST:
+        if self._socket is None or len(request) >= MAX_REQUEST:
             return {}, None
         os.write(self._socket.fileno(), request + b"\n")
         data, descriptors = b"", list[int]()

@@ -1,4 +1,4 @@
-"""The headers known by name, read once and kept on disk: their macros and what they declare."""
+"""Disk cache of the parsed shipped headers: their macros and declarations."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tilewise.system.cache import DiskCache
 from tilewise.system.resources import shipped
 from tilewise.system.version import __version__
 
-FORM = 3  # of what is kept; raised when the tree changes
+FORMAT_VERSION = 3
 
 
 @dataclass
 class Headers:
     macros: dict[str, Macro]
     declared: Declared
-    files: list[tuple[str, str]]  # name and text, in the order of their numbers
+    files: list[tuple[str, str]]  # name and text, in the order of `Sources`
 
 
 def wanted_headers(names: list[str]) -> list[str]:
-    """The files of `headers/` that these names stand for, with those they need, in the order they are read."""
+    """The files of `headers/` for these names, after those that they need."""
     wanted: list[str] = []
     for name in names:
         _add(name, wanted)
@@ -38,7 +38,7 @@ def wanted_headers(names: list[str]) -> list[str]:
 
 
 def load_headers(names: list[str]) -> Headers:
-    """What these headers declare, with those they need; tables of the caller's own over one shared tree."""
+    """The declarations of these headers; the caller gets its own tables of a shared tree."""
     found = _loaded(tuple(wanted_headers(names)))
     return Headers(found.macros, found.declared.copy(), found.files)
 
@@ -48,13 +48,13 @@ def _loaded(wanted: tuple[str, ...]) -> Headers:
     folder = shipped("emulator/host/headers")
     texts = [(f"<{file}>", folder.joinpath(file).read_text(encoding="utf-8")) for file in wanted]
     digest = hashlib.sha256("".join(text for _, text in texts).encode()).hexdigest()
-    key = ("headers", __version__, str(FORM), digest, _code())
+    key = ("headers", __version__, str(FORMAT_VERSION), digest, _code())
     made: Headers = pickle.loads(DiskCache("headers").get_or_build(key, lambda: pickle.dumps(_read(texts))))
     return made
 
 
 def _code() -> str:
-    """A digest of the reader's own code: what it keeps changes with it."""
+    """A digest of the parser's source, on which the cached tree depends."""
     folder = shipped("emulator/parse")
     parts = sorted((f.name, f.read_bytes()) for f in folder.iterdir() if f.name.endswith(".py"))
     return hashlib.sha256(b"".join(data for _, data in parts)).hexdigest()

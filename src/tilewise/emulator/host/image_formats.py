@@ -1,4 +1,4 @@
-"""Pictures as bytes of a file and as arrays of rows, columns and channels: PNG, PNM and BMP."""
+"""Decoding and encoding of images: PNG, PNM and BMP files, arrays of rows, columns and channels."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import zlib
 import numpy as np
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # of PNG's kinds of colour
-MOST = 1 << 28  # bytes of a picture
+CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by PNG colour type
+MAX_BYTES = 1 << 28  # of an image
 
 
 class PictureError(ValueError):
-    """What is wrong with a picture."""
+    """An image that cannot be decoded."""
 
 
 def decoded(data: bytes) -> np.ndarray:
@@ -30,7 +30,7 @@ def decoded(data: bytes) -> np.ndarray:
 
 
 def _checked(width: int, height: int, channels: int) -> None:
-    if not 0 < width * height * channels <= MOST:
+    if not 0 < width * height * channels <= MAX_BYTES:
         raise PictureError("bad dimensions")
 
 
@@ -67,7 +67,7 @@ def _png(data: bytes) -> np.ndarray:
 
 
 def _unfiltered(rows: np.ndarray, step: int) -> np.ndarray:
-    """Each row as it was before it was told by its neighbours."""
+    """Undo PNG's row filters."""
     out = np.zeros((len(rows), rows.shape[1] - 1), np.uint8)
     above = np.zeros(rows.shape[1] - 1, np.uint8)
     for i, row in enumerate(rows):
@@ -77,14 +77,14 @@ def _unfiltered(rows: np.ndarray, step: int) -> np.ndarray:
         elif kind == 1:
             line = np.add.accumulate(line.reshape(-1, step), axis=0, dtype=np.uint8).reshape(-1)
         elif kind in (3, 4):
-            line = _from_left_and_above(line.tolist(), above.tolist(), step, kind)
+            line = _average_or_paeth(line.tolist(), above.tolist(), step, kind)
         elif kind:
             raise PictureError("an unknown filter")
         out[i] = above = line
     return out
 
 
-def _from_left_and_above(line: list[int], above: list[int], step: int, kind: int) -> np.ndarray:
+def _average_or_paeth(line: list[int], above: list[int], step: int, kind: int) -> np.ndarray:
     for i in range(len(line)):
         a = line[i - step] if i >= step else 0
         b, c = above[i], above[i - step] if i >= step else 0
@@ -92,7 +92,7 @@ def _from_left_and_above(line: list[int], above: list[int], step: int, kind: int
             guess = (a + b) // 2
         else:
             p = a + b - c
-            guess = min((a, b, c), key=lambda v: abs(p - v))  # the first of equals, as Paeth has it
+            guess = min((a, b, c), key=lambda v: abs(p - v))  # Paeth: the first of equals
         line[i] = (line[i] + guess) & 255
     return np.array(line, np.uint8)
 
@@ -132,7 +132,7 @@ def _bmp(data: bytes) -> np.ndarray:
 
 
 def with_channels(picture: np.ndarray, wanted: int) -> np.ndarray:
-    """Grey from colours and colours from grey, as stb_image has them."""
+    """Convert between grey and colour, with or without alpha, as stb_image does."""
     have = picture.shape[2]
     alpha = picture[:, :, have - 1 :] if have in (2, 4) else np.full((*picture.shape[:2], 1), 255, np.uint8)
     colour = picture[:, :, :3] if have > 2 else picture[:, :, :1]

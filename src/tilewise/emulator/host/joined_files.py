@@ -1,9 +1,8 @@
-"""The further files of a program: those that define what its main file only declares.
+"""Further source files of a program: those that define what its main file only declares.
 
-A course program of several files has a main file that declares kernels and functions (mostly in a header) and others
-that define them. Files given on the command line are taken as they are. Otherwise a file beside the program or beside
-its headers is taken where it has no main of its own and defines a name that is declared and defined nowhere else; where
-several files do, the one named like the header is meant, and else nobody guesses."""
+If the command line names no further files, a file next to the program or its headers is added if it has no main and
+defines a name that is declared and defined nowhere else. If several files define it, the one named like the header is
+added, otherwise none."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ MAIN = re.compile(r"\bmain\s*\([^;{}]*\)\s*\{")
 
 
 def declared_only(entities: Entities) -> list[str]:
-    """Functions, methods and variables of the program that nobody defines, by the name a definition would have."""
+    """Functions, methods and variables of the program that are declared and not defined."""
     out: list[str] = []
     for name, functions in entities.functions.items():
         if all(f.tokens is None and f.body is None and not f.library for f in functions):
@@ -42,7 +41,7 @@ def _bodiless(method: tree.Function) -> bool:
 
 
 def further_files(missing: list[str], taken: list[Path], headers: list[Path]) -> tuple[list[Path], str]:
-    """Files that define one of the missing names, and what to say where it cannot be told which is meant."""
+    """Files that define one of the missing names, and a message if several files define one."""
     texts = _candidates(taken, headers)
     found: list[Path] = []
     stems = {h.stem for h in headers}
@@ -64,7 +63,7 @@ def further_files(missing: list[str], taken: list[Path], headers: list[Path]) ->
 
 
 def _candidates(taken: list[Path], headers: list[Path]) -> dict[Path, str]:
-    """The source files near the program that have no main, with their text."""
+    """Source files near the program that have no main, with their text."""
     folders: list[Path] = []
     for file in (*taken, *headers):
         near = [file.parent]

@@ -1,4 +1,4 @@
-"""Headers that are known by name, and which file of `headers/` stands for each ('' for nothing needed)."""
+"""Headers that are known by name, and the file of `headers/` that replaces each ('' for none)."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ KNOWN: dict[str, str] = {
                      "opencv2/imgcodecs/imgcodecs.hpp", "opencv2/core/utility.hpp", "opencv2/core/types.hpp",
                      "opencv2/opencv_modules.hpp", "opencv2/core/mat.hpp", "opencv/cv.h", "cv.h", "highgui.h"), OPENCV),
 }  # fmt: skip
-# words of headers that a program may leave out: another that it includes has them on most systems
-LEFT_OUT: dict[str, tuple[str, tuple[str, ...]]] = {
+# names from headers that programs often do not include, because on most systems another header includes them
+IMPLIED: dict[str, tuple[str, tuple[str, ...]]] = {
     "iostream": (STREAMS, ("cout", "cerr", "cin", "ostream", "endl")),
     "vector": (VECTOR, ("vector", "array")),
     "string": (STRING, ("string", "to_string", "stoi", "runtime_error", "invalid_argument")),
@@ -105,15 +105,15 @@ LEFT_OUT: dict[str, tuple[str, tuple[str, ...]]] = {
     "memory": (MEMORY, ("unique_ptr", "shared_ptr", "make_unique", "make_shared")),
     "functional": (CONTAINERS, ("function", "map", "set", "tuple", "queue", "unordered_map", "make_tuple", "list")),
 }  # fmt: skip
-# folders of libraries whose every header stands for the same
+# folders of libraries, all of whose headers map to one
 FOLDERS = {
     "cuda/std/": "algorithm",
     "thrust/": "thrust/device_vector.h",
     "cub/": "cub/cub.cuh",
     "opencv2/": "opencv2/opencv.hpp",
 }
-INSTEAD = ("stb_image.h", "stb_image_write.h")  # taken before a file of that name: thousands of lines to read each time
-# of courses and samples, not of a system: a project's own copy is looked for in its usual folders, too
+REPLACED = ("stb_image.h", "stb_image_write.h")  # preferred to a project's file, which has thousands of lines
+# of courses and samples: a project's own copy is searched in its usual folders, too
 COPIED = ("helper_cuda.h", "cutil.h", "helper_math.h", "course_timers.h", "book.h", "by_example.h")
 NEEDS: dict[str, tuple[str, ...]] = {
     "book.h": ("helper_cuda.h",), "cutil.h": ("helper_cuda.h",), "cublas.h": (HALF,), COMPLEX: (ALGORITHM,),

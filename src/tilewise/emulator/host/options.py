@@ -1,23 +1,21 @@
-"""What a run may take and touch."""
+"""Limits and permissions of a program's run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-START = 10.0  # seconds that a busy machine may take to start a process
-CLOCK = 4  # a busy machine gives a program part of a core: so many times its processor time may pass by the clock
+START = 10.0  # seconds that starting a process may take on a busy machine
+CLOCK = 4  # default limit of wall-clock time, as a multiple of the limit of processor time
 
-# whether main may run where the system has no sandbox for it; OFF is for tests of the checks that remain
+# whether main may run without a sandbox, if the system has none; OFF is for tests
 REQUIRED, WHERE_POSSIBLE, OFF = "required", "where possible", "off"
 
 
 @dataclass
 class Options:
-    """What a run may take and touch."""
-
-    seconds: float = 20.0  # from the start of its process to its end, without those in which it had no core; may be inf
-    wall: float | None = None  # by the clock; CLOCK times `seconds` where nobody says
-    interpret: float = 4.0  # seconds of kernels with every check; what is beyond runs as compiled code
+    seconds: float = 20.0  # of the process, without the time in which it was ready and had no core; may be inf
+    wall: float | None = None  # wall-clock seconds; None: CLOCK times `seconds`
+    interpret: float = 4.0  # seconds of interpreted kernels, with every check; later launches run compiled
     memory: int = 2 << 30
     output: int = 64 << 20
     card: str = "t4"
@@ -28,13 +26,13 @@ class Options:
     include: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)  # further files of the program
     sandbox: str = REQUIRED
-    progress: bool = False  # stderr is a terminal: what the program is doing is shown there
-    lenient: bool = False  # where the program does not compile, what does is run for its launches: see `running.build`
-    other_copies: bool = False  # of headers known by name that the project has too: see translation_unit
+    progress: bool = False  # stderr is a terminal: show progress there
+    lenient: bool = False  # of a program that does not compile, run what does, for its launches (`running.build`)
+    other_copies: bool = False  # of known headers that the project has too (`translation_unit.Copies`)
 
     @property
     def clock(self) -> float:
-        """The seconds that may pass: it may wait for input, and for its turn on a busy machine."""
+        """The limit of wall-clock seconds, which includes waiting for input and for a core."""
         return max(CLOCK * self.seconds, self.seconds + START) if self.wall is None else self.wall
 
     @property

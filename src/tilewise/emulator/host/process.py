@@ -1,4 +1,4 @@
-"""Start a program in a process of its own, and take its report when it has ended."""
+"""Run a program in a child process and receive its report."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tilewise.emulator.host.program_report import ANNOUNCED, ProgramReport, rece
 from tilewise.errors import FileError
 
 CHILD = "tilewise.emulator.check.program_child"
-GRACE = 1.0  # seconds beyond its limit that a process has to tell what was found,
-INTERRUPTED = 0.4  # and behind Ctrl-C
+GRACE = 1.0  # seconds that a process has to report after its limit,
+INTERRUPTED = 0.4  # and after Ctrl-C
 REPORT = 64 << 20  # bytes of a report that are kept
 SLACK = 1 << 20  # bytes of captured output beyond the limit that are kept
-# what a captured program's process needs of the environment: the rest may be secrets of whoever grades
+# variables that a captured program inherits: others may be secrets of the grader
 ENVIRONMENT = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "XDG_CACHE_HOME")
 PREFIXES = ("DYLD_", "LC_", "PYTHON", "TILEWISE_", "COVERAGE_")
 
@@ -34,9 +34,9 @@ def run_program(
     path: str | Path, arguments: list[str] | None = None, options: Options | None = None, capture: bool = False,
     stdin: bytes | None = None, dump: str | None = None, fork: bool = False,
 ) -> ProgramReport:  # fmt: skip
-    """Run PROGRAM.cu. Its stdout and stderr are this process's own unless `capture`.
+    """Run PROGRAM.cu. It inherits stdout and stderr unless `capture`.
 
-    `fork`: by a copy of this process, where nothing but this thread would be left behind, instead of a new one."""
+    `fork`: in a fork of this process instead of a new one, if this process has one thread."""
     options = options or Options()
     path = Path(path)
     if not path.is_file():
@@ -50,10 +50,10 @@ def run_program(
         "parent": os.getpid(),
         "files": broker.theirs.fileno(), "options": asdict(options), "dump": dump, "began": time.monotonic(),
     }  # fmt: skip
-    most = None if math.isinf(options.clock) else options.clock + GRACE
+    seconds = None if math.isinf(options.clock) else options.clock + GRACE
     try:
-        if fork and not capture and stdin is None and _alone():
-            code, text, late = _forked(settings, broker, pipe, writer, most)
+        if fork and not capture and stdin is None and _single_threaded():
+            code, text, late = _forked(settings, broker, pipe, writer, seconds)
             return received(str(path), code, text, late, options)
         process = _started(settings, capture, stdin)
         os.close(writer)
@@ -62,7 +62,7 @@ def run_program(
         output = _Collected(process.stdout, options.output + SLACK) if process.stdout else None
         errors = _Collected(process.stderr, options.output + SLACK) if process.stderr else None
         try:
-            late = _waited(process, stdin, most)
+            late = _waited(process, stdin, seconds)
         except KeyboardInterrupt:
             if capture or not report.document():
                 raise
@@ -91,15 +91,15 @@ def _started(settings: dict[str, Any], capture: bool, stdin: bytes | None) -> su
     )  # fmt: skip
 
 
-def _waited(process: subprocess.Popen[bytes], stdin: bytes | None, most: float | None) -> bool:
-    """Wait for the program; whether it had to be ended."""
+def _waited(process: subprocess.Popen[bytes], stdin: bytes | None, seconds: float | None) -> bool:
+    """Wait for the program; whether it was killed at its limit."""
     if stdin is not None:
         threading.Thread(target=_feed, args=(process, stdin), daemon=True).start()
     try:
-        process.wait(most)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         return True
-    except KeyboardInterrupt:  # the program goes too, whatever it is doing
+    except KeyboardInterrupt:  # stop the program too
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(INTERRUPTED)
@@ -118,12 +118,14 @@ def _feed(process: subprocess.Popen[bytes], data: bytes) -> None:
 
 
 class _Collected:
-    """What comes through a pipe until it is closed; beyond `most` bytes it is read and dropped."""
+    """Collects a pipe's data until it is closed; bytes beyond `most` are dropped."""
 
     def __init__(self, pipe: IO[bytes], most: int) -> None:
         self._pipe, self._most = pipe, most
         self._parts = bytearray()
-        self._ended = threading.Event()  # a join that Ctrl-C interrupts takes the thread for ended (CPython 3.11)
+        self._ended = (
+            threading.Event()
+        )  # not a join: interrupted by Ctrl-C, it marks the thread as ended (CPython 3.11)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -136,7 +138,7 @@ class _Collected:
         self._ended.wait(seconds)
 
     def document(self) -> bool:
-        """Whether the process reported more than that there is a fault."""
+        """Whether a report has arrived, not only the announcement of a fault."""
         return len(self.data()) > len(ANNOUNCED)
 
     def data(self) -> bytes:
@@ -144,8 +146,8 @@ class _Collected:
         return bytes(self._parts)
 
 
-def _alone() -> bool:
-    """Whether this process has one thread, so that a copy of it is whole."""
+def _single_threaded() -> bool:
+    """Whether this process has one thread, so that a fork lacks none."""
     try:
         return hasattr(os, "fork") and len(os.listdir("/proc/self/task")) == 1
     except OSError:
@@ -153,9 +155,9 @@ def _alone() -> bool:
 
 
 def _forked(
-    settings: dict[str, Any], broker: FileBroker, reader: IO[bytes], writer: int, most: float | None
+    settings: dict[str, Any], broker: FileBroker, reader: IO[bytes], writer: int, seconds: float | None
 ) -> tuple[int, bytes, bool]:
-    """The child's status, its report, and whether it had to be ended. It never returns into the caller."""
+    """The child's status and report, and whether it was killed at its limit. The child does not return."""
     from importlib import import_module
 
     sys.stdout.flush()
@@ -175,7 +177,7 @@ def _forked(
     ended = threading.Event()
 
     def end_late() -> None:
-        if not ended.wait(most):
+        if not ended.wait(seconds):
             late.append(True)
             os.kill(child, signal.SIGKILL)
 
@@ -186,7 +188,7 @@ def _forked(
     try:
         report.wait()
         _, status = os.waitpid(child, 0)
-    except BaseException as error:  # Ctrl-C: the program goes too, whatever it is doing
+    except BaseException as error:  # Ctrl-C: stop the program too
         try:
             if isinstance(error, KeyboardInterrupt):
                 os.kill(child, signal.SIGINT)
@@ -203,7 +205,7 @@ def _forked(
 
 
 def _close_others(kept: set[int]) -> None:
-    """Descriptors of this process are none of the program's."""
+    """Close the descriptors that the program must not inherit."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) not in kept:
             with contextlib.suppress(OSError):

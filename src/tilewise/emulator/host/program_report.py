@@ -1,8 +1,8 @@
-"""What a run of a program gave, and how the parent takes it from a process that it does not trust.
+"""The report of a run, received from an untrusted process.
 
-The report comes through a pipe: a line for the first fault as soon as it is found, then the document. A program that
-gained control of its process could write its own, so a report may only make things worse: without a document, with a
-malformed one, or with one that withdraws an announced fault, the run has failed."""
+It comes through a pipe: a line at the first fault, then a JSON document. A program that has gained control of its
+process could forge it. Therefore a missing or malformed document, or one that withdraws an announced fault, is a failed
+run."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tilewise.emulator.machine.findings import Finding, Kind, Severity, Touch
 from tilewise.emulator.source.source import Place
 
 ANNOUNCED = b"fault\n"
-UNCONFINED = "unconfined"  # not run: the system has no sandbox for it
+UNCONFINED = "unconfined"  # not run: the system has no sandbox
 ENDINGS = frozenset({"exit", "abort", "crash", "limit", "refused", "failed", UNCONFINED})
 
 
 def not_run(status: int, ended: str, message: str) -> dict[str, Any]:
-    """The document of a process that ended before anything could be found."""
+    """The document of a process that ended before its program ran."""
     return {"status": status, "ended": ended, "message": message, "findings": [], "notes": [], "launches": []}
 
 
 @dataclass
 class ProgramReport:
-    """What a run gave: its status, how it ended, and everything found."""
+    """The result of a run: status, ending and findings."""
 
     path: str
     status: int
@@ -39,8 +39,8 @@ class ProgramReport:
     card: str = ""
     output: str | None = None
     errors: str | None = None
-    wanted: str = ""  # arguments or input that it requested and was not given
-    sandbox: str = ""  # what the system held its process to; empty for none
+    wanted: str = ""  # arguments or input that it read and was not given
+    sandbox: str = ""  # a description of its sandbox; empty for none
 
     @property
     def faults(self) -> list[Finding]:
@@ -52,13 +52,12 @@ class ProgramReport:
 
     @property
     def silent(self) -> bool:
-        """Whether there is nothing to tell besides what the program printed."""
+        """Whether there is nothing to print besides the program's own output."""
         return self.ended == "exit" and not self.findings and not self.notes
 
     @property
     def exit_code(self) -> int:
-        """The program's own status; 1 where it says 0 and faults were found, unless it lacked input; 2 and 4 where it
-        could not run."""
+        """The program's status; 1 if that is 0 and faults were found, unless it lacked input; 2 or 4: not run."""
         return self.status or (1 if self.faults and not self.wanted else 0)
 
     def to_json(self) -> dict[str, Any]:
@@ -70,7 +69,7 @@ class ProgramReport:
 
 
 def received(path: str, code: int, data: bytes, late: bool, options: Options) -> ProgramReport:
-    """The report of a process that ended with `code`, as the system says, and wrote `data`."""
+    """The report of a process that exited with `code` and wrote `data`."""
     announced = data.startswith(ANNOUNCED)
     data = data.removeprefix(ANNOUNCED)
     if not data and late:

@@ -1,9 +1,8 @@
-"""The folders that belong to a program: what may be read above its own, and where headers are looked for.
+"""The folders of a program's project, in which headers are searched.
 
-A program is untrusted: it may name any path in an #include. Above its folder only files of its project are read, which
-are source files by their ending, with their links followed, in folders up to the one that holds `.git`, or else up to
-three above the program. The home folder, the root of the file system and folders that everybody may write to are no
-project, and end the way up."""
+A program is untrusted and may #include any path. Above its own folder only source files (by suffix, links resolved) of
+its project are read: in the folders up to the one with `.git`, else up to three levels. The home folder, the root and
+world-writable folders end the search upwards."""
 
 from __future__ import annotations
 
@@ -13,18 +12,7 @@ from pathlib import Path
 LEVELS = 3
 SOURCES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 HEADERS = (".h", ".hpp", ".hh", ".hxx", ".cuh", ".inl", ".inc", ".tpp", ".ipp")
-USUAL = (
-    "include",
-    "inc",
-    "headers",
-    "common",
-    "Common",
-    "common/inc",
-    "utils",
-    "util",
-    "src",
-    "lib",
-)  # where courses keep headers
+USUAL = ("include", "inc", "headers", "common", "Common", "common/inc", "utils", "util", "src", "lib")
 
 
 def folders_above(folder: Path) -> list[Path]:
@@ -43,7 +31,7 @@ def folders_above(folder: Path) -> list[Path]:
 
 
 def _repository(folder: Path) -> bool:
-    """Whether a folder above, short of the home folder, is the root of a repository."""
+    """Whether the folder is in a repository below the home folder."""
     for above in (folder, *folder.parents):
         if not _may_be_a_project(above):
             return False
@@ -62,11 +50,11 @@ def _may_be_a_project(folder: Path) -> bool:
 
 
 def in_project(path: Path, folders: list[Path]) -> bool:
-    """Whether this file, its links followed, is a source file inside one of these folders."""
+    """Whether a resolved path is a source file inside one of these folders."""
     return path.suffix in SOURCES + HEADERS and any(path.is_relative_to(f) for f in folders)
 
 
 def usual_folders(folder: Path, above: list[Path]) -> list[Path]:
-    """Where a header may be that is not beside the program: include/, common/ and their like, here and above."""
+    """The project's folders and their include/, common/, …"""
     near = (folder, *above)
     return [place for base in near for place in (base, *(base / name for name in USUAL)) if place.is_dir()]

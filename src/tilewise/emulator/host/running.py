@@ -1,4 +1,4 @@
-"""A program from its file to its end: read, lower, compile, run. Called in a process of its own."""
+"""Parse, lower, compile and run a program, in a child process."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from tilewise.emulator.parse.declared import Declared
 from tilewise.emulator.parse.read_entity import read_tokens
 from tilewise.errors import EngineError, FileError, KernelError, SandboxError, TilewiseError
 
-REFUSALS = 4  # that are noted
-MISSING_ARGUMENTS = 64  # null pointers behind argv: what a program reads there it was not given
+MAX_NOTED = 4  # entities that could not be parsed
+MISSING_ARGUMENTS = 64  # null pointers after argv, so that reads of missing arguments are detected
 STACK_BYTES = 512 << 20
-STACK_LEFT = 16 << 20  # of it for the runtime's functions, and BYTES_A_LINE of those that do not call themselves
-BYTES_A_LINE = 16  # that a line of LLVM's text may take of it
-REGISTERED = (  # imported for their functions
+STACK_LEFT = 16 << 20  # of it for runtime functions; functions without recursion take at most BYTES_A_LINE more
+BYTES_A_LINE = 16  # of stack per line of LLVM IR
+REGISTERED = (  # imported because they register runtime functions
     c_memory, c_misc, c_stdio, cpp_library, cuda_api, cuda_libraries, exceptions, fourier, host_faults, images,
     mixed_gemm, program_files, releases, streams, thrust, initialised_ranges,
 )  # fmt: skip
@@ -58,7 +58,7 @@ REGISTERED = (  # imported for their functions
 def build(path: str | Path, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
     """The session and the LLVM text of a program.
 
-    `lenient`: of one that does not compile, what does; its report says that it was refused, and which launches it made.
+    `lenient`: of a program that does not compile, build what does; its report has the refusal and the launches.
     """
     try:
         return _whole(path, options, report)
@@ -73,11 +73,11 @@ def build(path: str | Path, options: Options, report: Callable[[dict[str, Any]],
 
 
 def _whole(path: str | Path, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
-    read_over: list[str] = []
+    unknown_headers: list[str] = []
     copies = Copies()
     try:
         try:
-            return _built(path, options, report, read_over, copies)
+            return _built(path, options, report, unknown_headers, copies)
         except TilewiseError:
             if not copies.found:
                 raise
@@ -88,8 +88,8 @@ def _whole(path: str | Path, options: Options, report: Callable[[dict[str, Any]]
     except RecursionError:
         raise EngineError("the program is nested too deep") from None
     except KernelError as error:
-        if read_over:
-            names = ", ".join(dict.fromkeys(read_over))
+        if unknown_headers:
+            names = ", ".join(dict.fromkeys(unknown_headers))
             raise FileError(f"{error}\n{names}: not among the headers that are known here") from None
         raise
 
@@ -97,7 +97,7 @@ def _whole(path: str | Path, options: Options, report: Callable[[dict[str, Any]]
 def _with_other_copies(
     path: str | Path, options: Options, report: Callable[[dict[str, Any]], None]
 ) -> tuple[Session, str] | None:
-    """The program with the project's copies of headers known by name instead of ours, or the other way round."""
+    """Build with the other choice between the project's and the shipped copies of known headers; None if that fails."""
     sources = list(options.sources)
     options.other_copies = True
     try:
@@ -109,17 +109,17 @@ def _with_other_copies(
 
 
 def _built(
-    path: str | Path, options: Options, report: Callable[[dict[str, Any]], None], read_over: list[str], copies: Copies,
-    lenient: bool = False,
+    path: str | Path, options: Options, report: Callable[[dict[str, Any]], None], unknown_headers: list[str],
+    copies: Copies, lenient: bool = False,
 ) -> tuple[Session, str]:  # fmt: skip
-    unit, known, declared, said, doubt = _read(path, options, read_over, copies)
+    unit, known, declared, notes, ambiguity = _read(path, options, unknown_headers, copies)
     session = Session(unit.source, options, report)
-    session.faults.notes += said
+    session.faults.notes += notes
     session.faults.notes += [
-        f"<{h}> is not included: its words are taken as another header may bring them" for h in unit.left_out
+        f"<{h}> is not included: its words are taken as another header may bring them" for h in unit.implied
     ]
     entities = declared.entities
-    session.faults.notes += [f"not read, and not used: {str(e).splitlines()[0]}" for e in entities.refusals[:REFUSALS]]
+    session.faults.notes += [f"not read, and not used: {str(e).splitlines()[0]}" for e in entities.refusals[:MAX_NOTED]]
     program = Program(unit.source, entities, declared.names, session.memory)
     program.library_variables = known
     program.constants_are_written = True
@@ -132,42 +132,42 @@ def _built(
     try:
         text = module_text(program)
     except TilewiseError as error:
-        if doubt and "never defined" in str(error):
-            raise FileError(f"{error}\n{doubt}") from None
-        if entities.refusals:  # what could not be read comes first: the rest may follow from it
+        if ambiguity and "never defined" in str(error):
+            raise FileError(f"{error}\n{ambiguity}") from None
+        if entities.refusals:  # report the parse error first: later ones may follow from it
             raise entities.refusals[0] from None
         raise
     return session, text
 
 
 def _read(
-    path: str | Path, options: Options, read_over: list[str], copies: Copies
+    path: str | Path, options: Options, unknown_headers: list[str], copies: Copies
 ) -> tuple[Unit, set[str], Declared, list[str], str]:
-    """The program's files as far as they are known, then those that define what is only declared; what to say of it."""
+    """Parse the program's files, and further ones that define what is only declared; with notes and an ambiguity."""
     given = [Path(p).resolve() for p in options.sources]
-    said: list[str] = []
+    notes: list[str] = []
     while True:
         others = [Path(p).resolve() for p in options.sources]
-        card = KNOWN_CARDS.get(options.card, KNOWN_CARDS["t4"])  # one that is not known is refused later
+        card = KNOWN_CARDS.get(options.card, KNOWN_CARDS["t4"])  # an unknown card is refused later
         unit = read_unit(path, options.include, options.defines, others, copies, card.arch)
-        read_over[:] = unit.read_over
+        unknown_headers[:] = unit.unknown
         known = set(unit.declared.entities.order)
         declared = read_tokens(unit.source, unit.tokens, unit.declared, library=False)
         missing = declared_only(declared.entities)
-        if given or not missing:  # who names files names all of them
-            return unit, known, declared, said, ""
+        if given or not missing:  # named files are complete
+            return unit, known, declared, notes, ""
         taken = [Path(path).resolve(), *others]
-        more, doubt = further_files(missing, taken, [Path(p) for p in unit.local])
+        more, ambiguity = further_files(missing, taken, [Path(p) for p in unit.local])
         if not more:
-            return unit, known, declared, said, doubt
+            return unit, known, declared, notes, ambiguity
         options.sources += [str(p) for p in more]
-        said += [f"{p.name} was read as part of the program: it defines what is declared here" for p in more]
+        notes += [f"{p.name} was read as part of the program: it defines what is declared here" for p in more]
 
 
 def execute(session: Session, text: str, arguments: list[str], name: str, confine: Callable[[], None]) -> None:
-    """Run the program; this process ends with it. `confine` is called by its thread before its first instruction."""
+    """Run the program; it ends this process. `confine` is called in its thread before `main`."""
     program = session.program
-    if program.launches or program.kernel_handles:  # else the machine and the compiler of kernels are not even loaded
+    if program.launches or program.kernel_handles:  # otherwise the kernel compiler and the machine are not imported
         import_module("tilewise.emulator.host.runtime.cuda_launch").prepare(session)
     for external in program.externals:
         if external.removeprefix(PREFIX) in NEEDS:
@@ -191,11 +191,11 @@ def execute(session: Session, text: str, arguments: list[str], name: str, confin
     threading.stack_size(STACK_BYTES)
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join()  # the watch ends what takes too long
+    thread.join()  # `Watch` enforces the limits
 
 
-def _argv(session: Session, words: list[str]) -> int:
+def _argv(session: Session, arguments: list[str]) -> int:
     memory = session.memory
-    addresses = [memory.constant(w.encode("utf-8", "surrogateescape") + b"\0") for w in words]
+    addresses = [memory.constant(w.encode("utf-8", "surrogateescape") + b"\0") for w in arguments]
     data = b"".join(a.to_bytes(8, "little") for a in (*addresses, *[0] * MISSING_ARGUMENTS))
     return memory.constant(data)

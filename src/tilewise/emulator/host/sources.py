@@ -1,6 +1,4 @@
-"""Several files under one numbering of lines.
-
-Lines of included files are numbered on from `SPAN` times their number, so that one integer names file and line."""
+"""Several files under one numbering of lines: line L of included file F is F * SPAN + L."""
 
 from __future__ import annotations
 
@@ -19,30 +17,30 @@ class Sources(Source):
         self.others: list[Source] = []
 
     def add(self, source: Source) -> int:
-        """What to add to the lines of this file."""
+        """Add a file; the offset of its lines."""
         self.others.append(source)
         return len(self.others) * SPAN
 
-    def _which(self, line: int) -> tuple[Source | None, int]:
+    def _locate(self, line: int) -> tuple[Source | None, int]:
         number, rest = divmod(line, SPAN)
         return (self.others[number - 1] if number else None), rest
 
     def line(self, number: int) -> str:
-        other, rest = self._which(number)
+        other, rest = self._locate(number)
         return super().line(number) if other is None else other.line(rest)
 
     def place(self, line: int, column: int, length: int = 1) -> Place:
-        other, rest = self._which(line)
+        other, rest = self._locate(line)
         return super().place(line, column, length) if other is None else other.place(rest, column, length)
 
     def error(self, message: str, line: int, column: int, length: int = 1) -> KernelError:
-        other, rest = self._which(line)
+        other, rest = self._locate(line)
         if other is None:
             return super().error(message, line, column, length)
         return other.error(message, rest, column, length)
 
 
 def placed_tokens(sources: Sources, source: Source) -> list[Token]:
-    """The tokens of one more file, numbered as such."""
+    """Add a file; its tokens."""
     shift = sources.add(source)
     return [Token(t.kind, t.text, t.line + shift, t.column, t.spaced) for t in tokenize(source)]

@@ -1,9 +1,6 @@
-"""A program's files as one stream of tokens: local headers read, known headers taken from `headers/`, nothing else.
+"""A program's files as one token stream: local headers are read, known headers replaced by those of `headers/`.
 
-Further source files of the program follow its main file, each with the macros it sets itself; what a header declares
-stands there once.
-
-Lines of included files are numbered on from `SPAN` times their number, so that one integer names file and line."""
+Further source files follow the main file, each preprocessed with fresh macros; a header's declarations occur once."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewise.emulator.host.header_cache import load_headers, wanted_headers
-from tilewise.emulator.host.known_headers import ALWAYS, COPIED, FOLDERS, INSTEAD, KNOWN, LEFT_OUT
+from tilewise.emulator.host.known_headers import ALWAYS, COPIED, FOLDERS, IMPLIED, KNOWN, REPLACED
 from tilewise.emulator.host.project import folders_above, in_project, usual_folders
 from tilewise.emulator.host.sources import Sources, placed_tokens
 from tilewise.emulator.limits import DEFAULT, Limits
@@ -23,7 +20,7 @@ from tilewise.emulator.source.preprocess import Macro, Preprocessor
 from tilewise.emulator.source.source import Source, read_source
 from tilewise.errors import FileError
 
-DEPTH = 40
+MAX_DEPTH = 40
 ARCH = "__CUDA_ARCH__"
 USING = re.compile(r"\busing\s+namespace\s+std\b")
 QUALIFIED = re.compile(r"\bstd\s*::\s*(\w+)")
@@ -34,23 +31,23 @@ BARE = re.compile(r"\b(cout|cerr|cin|endl|vector|string|mt19937|unique_ptr)\b")
 class Unit:
     source: Sources
     tokens: list[Token]  # of the program itself
-    declared: Declared  # what the known headers declare
+    declared: Declared  # by the known headers
     local: list[str]  # files that were included
-    read_over: list[str]  # <...> of which nothing is known
-    left_out: list[str]  # headers of the language that are used and not included
+    unknown: list[str]  # <...> that are neither known nor found; skipped
+    implied: list[str]  # standard headers that are used and not included
     macros: dict[str, Macro]  # the program's own
 
 
 @dataclass
 class Copies:
-    """A project's copies of headers that are known by name."""
+    """A project's copies of known headers."""
 
     found: list[str] = field(default_factory=list)
-    other: bool = False  # NVIDIA's are read and its own are not, where the program could not be read otherwise
+    other: bool = False  # second attempt: read copies of NVIDIA's headers, and not the project's own
 
 
 class UnitReader(Preprocessor):
-    """The preprocessor, with includes: files beside the program or under --include, and headers known by name."""
+    """The preprocessor with #include: of files next to the program or under --include, and of known headers."""
 
     def __init__(
         self,
@@ -68,63 +65,63 @@ class UnitReader(Preprocessor):
         if not lenient:
             del self.macros[ARCH]
         self.folders = [folder.resolve() for folder in folders]
-        self.above = above  # the folders of its project, above its own
+        self.above = above  # folders of the project above the program's
         self.usual = usual_folders(self.folders[0], above) if folders else []
-        self.told: set[str] = set()  # headers whose declarations stand in an earlier file of the program
+        self.earlier: set[str] = set()  # headers that an earlier source file included
         self.once: set[str] = set()
         self.local: list[str] = []
         self.copies = copies
         self.depth = 0
-        self.beside: list[Path] = []  # the folders of the files that are being included
-        self.lenient = lenient  # kernels alone are looked at: a header that is not there may be none of theirs
+        self.including: list[Path] = []  # folders of the files being included
+        self.lenient = lenient  # only kernels are compiled: missing headers are skipped
         self._texts = [source.text]
-        self.read_over: list[str] = []
-        self.left_out: list[str] = []
+        self.unknown: list[str] = []
+        self.implied: list[str] = []
 
     def unit(self, others: list[Path]) -> Unit:
-        """Known headers first: their declarations do not depend on the program's macros."""
+        """Load the known headers, then preprocess the program's files."""
         main = tokenize(self.source)
         texts = [read_source(path) for path in others]
         named = self._named(main, set())
         for path, text in zip(others, texts, strict=True):
             self._texts.append(text.text)
-            self.beside.append(path.parent)
+            self.including.append(path.parent)
             named += self._named(tokenize(text), set())
-            self.beside.pop()
-        library = load_headers(self._with_left_out([*ALWAYS, *named]))
+            self.including.pop()
+        library = load_headers(self._with_implied([*ALWAYS, *named]))
         self.sources.others = [Source(name, text) for name, text in library.files]
         predefined = set(self.macros) - set(self.forced)
         self.macros = {**library.macros, **self.macros}
         macros = dict(self.macros)
         body = self.process(main)
         for path, text in zip(others, texts, strict=True):
-            self.told |= set(self.local)
+            self.earlier |= set(self.local)
             self.once.clear()
             self.macros = dict(macros)
             body += self._placed(text, path.parent)
-        number = self.architecture.body[0]  # in a kernel's text; the host's has none
+        number = self.architecture.body[0]  # uses outside #if are in device code
         body = [number.at(t) if t.text == ARCH and t.kind == "name" else t for t in body]
         own = {n: m for n, m in self.macros.items() if n not in predefined and library.macros.get(n) is not m}
         return Unit(
-            self.sources, [*body, main[-1]], library.declared, self.local, self.read_over, self.left_out, own
+            self.sources, [*body, main[-1]], library.declared, self.local, self.unknown, self.implied, own
         )  # fmt: skip
 
-    def _with_left_out(self, names: list[str]) -> list[str]:
-        """These headers, and those of the language whose words stand in the program though it includes them nowhere."""
-        words: set[str] = set()
+    def _with_implied(self, names: list[str]) -> list[str]:
+        """These headers, and standard headers whose names the program uses without including them."""
+        names_used: set[str] = set()
         for text in self._texts:
-            words.update(QUALIFIED.findall(text))
+            names_used.update(QUALIFIED.findall(text))
             if USING.search(text):
-                words.update(BARE.findall(text))
+                names_used.update(BARE.findall(text))
         included = set(wanted_headers(names))
-        for header, (file, known) in LEFT_OUT.items():
-            if file not in included and words.intersection(known):
-                self.left_out.append(header)
+        for header, (file, known) in IMPLIED.items():
+            if file not in included and names_used.intersection(known):
+                self.implied.append(header)
                 included |= set(wanted_headers([file]))
-        return [*names, *self.left_out]
+        return [*names, *self.implied]
 
     def _named(self, tokens: list[Token], seen: set[str]) -> list[str]:
-        """Headers known by name that the files ask for, local files looked through."""
+        """Known headers that the tokens include, also through local files."""
         out: list[str] = []
         for i, token in enumerate(tokens):
             if token.text != "include" or i == 0 or tokens[i - 1].text != "#":
@@ -140,9 +137,9 @@ class UnitReader(Preprocessor):
                 seen.add(str(path))
                 found = read_source(path)
                 self._texts.append(found.text)
-                self.beside.append(path.parent)
+                self.including.append(path.parent)
                 out += self._named(tokenize(found), seen)
-                self.beside.pop()
+                self.including.pop()
             elif header_name(name) in KNOWN:
                 name = header_name(name)
                 out.append(name)
@@ -154,8 +151,8 @@ class UnitReader(Preprocessor):
         if path is None:
             if header_name(bare) in KNOWN or self.lenient:
                 return []
-            if name.startswith("<"):  # perhaps nothing of it is used
-                self.read_over.append(name)
+            if name.startswith("<"):  # its names may not be used
+                self.unknown.append(name)
                 return []
             outside = self._outside(bare)
             if outside is not None:
@@ -171,19 +168,19 @@ class UnitReader(Preprocessor):
             )
         if str(path) in self.once:
             return []
-        if self.depth >= DEPTH:
-            raise self.source.error(f"includes nested more than {DEPTH} deep", hash_.line, hash_.column)
+        if self.depth >= MAX_DEPTH:
+            raise self.source.error(f"includes nested more than {MAX_DEPTH} deep", hash_.line, hash_.column)
         text = read_source(path)
         if "#pragma once" in text.text:
             self.once.add(str(path))
         tokens = self._placed(text, path.parent)
-        if str(path) in self.told:
+        if str(path) in self.earlier:
             return []
         self.local.append(str(path))
         return tokens
 
     def _condition(self, name: str, rest: list[Token], hash_: Token) -> bool:
-        """`#if __CUDA_ARCH__ >= 700` holds inside a kernel or a function of the device alone."""
+        """__CUDA_ARCH__ is defined only inside device functions."""
         on_device = not self.lenient and any(t.text == ARCH for t in rest) and self._on_device()
         if on_device:
             self.macros[ARCH] = self.architecture
@@ -194,9 +191,9 @@ class UnitReader(Preprocessor):
                 del self.macros[ARCH]
 
     def _on_device(self) -> bool:
-        """Whether the tokens so far end inside the body of a function that runs on the card only."""
+        """Whether the tokens so far end inside the body of a device-only function."""
         depth = 0
-        head: set[str] | None = None  # the words before an open brace, as far as they were passed
+        head: set[str] | None = None  # the tokens before an open brace
         for token in [*reversed(self.expanded), Token("punct", ";", 0, 0)]:
             if token.text in ("{", "}", ";"):
                 if head and head & {"__global__", "__device__"}:
@@ -212,16 +209,16 @@ class UnitReader(Preprocessor):
     def _placed(self, source: Source, folder: Path) -> list[Token]:
         tokens = placed_tokens(self.sources, source)
         self.depth += 1
-        self.beside.append(folder)
+        self.including.append(folder)
         try:
             return self.process(tokens)
         finally:
             self.depth -= 1
-            self.beside.pop()
+            self.including.pop()
 
     def _outside(self, name: str) -> str | None:
-        """The folder, as seen from here, of a file that there is and that may not be read without being asked for."""
-        for folder in (*self.beside[-1:], *self.folders[:1]):
+        """The relative folder of an existing file that may be read only with --include."""
+        for folder in (*self.including[-1:], *self.folders[:1]):
             try:
                 path = (folder / name).resolve()
                 if path.is_file():
@@ -231,11 +228,11 @@ class UnitReader(Preprocessor):
         return None
 
     def _find(self, name: str) -> Path | None:
-        """A file of that name: beside the one that includes it, in the allowed folders, or in its project."""
+        """A file of that name: next to the including file, in the allowed folders, or in the project."""
         known = header_name(name)
-        if known in INSTEAD:
+        if known in REPLACED:
             return None
-        near = (*self.beside[-1:], *self.folders)
+        near = (*self.including[-1:], *self.folders)
         named = [folder / Path(name).stem for folder in self.above]  # framework/framework.cuh
         far = [*self.usual, *named] if known not in KNOWN or KNOWN[known] in COPIED else []
         for folder in (*near, *far):
@@ -250,21 +247,21 @@ class UnitReader(Preprocessor):
         return None
 
     def _is_read(self, path: Path, known: str) -> bool:
-        """Whether the project's copy is read, or ours stands for it.
+        """Whether the project's copy of a known header is read instead of the shipped one.
 
-        A project's own is read; a copy of NVIDIA's, which is long and leans on the toolkit's other headers, is not.
-        Where a program cannot be read so, the other way round is tried (`Copies.other`)."""
+        A project's own header is; a copy of NVIDIA's, which needs the toolkit's other headers, is not. If the program
+        cannot be compiled so, the opposite is tried (`Copies.other`)."""
         self.copies.found.append(known)
         return _is_nvidias(path) == self.copies.other
 
 
 def _is_nvidias(path: Path) -> bool:
-    """A copy of a header of the CUDA samples."""
+    """Whether it is a copy of a header of the CUDA samples."""
     return "nvidia corporation" in read_source(path).text[:3000].lower()
 
 
 def header_name(name: str) -> str:
-    """`../../common/book.h` is known as `book.h`; a name known with its folder stays."""
+    """The name under which a header is known: `book.h` for `../../common/book.h`."""
     name = name.replace("\\", "/")
     if name in KNOWN:
         return name
@@ -276,7 +273,7 @@ def read_unit(
     path: str | Path, folders: list[str], defines: dict[str, str], others: list[Path] | None = None,
     copies: Copies | None = None, arch: str = "sm_90",
 ) -> Unit:  # fmt: skip
-    """The program as it is compiled for a card of this architecture."""
+    """The program, preprocessed for this architecture."""
     source = read_source(path)
     places = [Path(f) for f in folders]
     above: list[Path] = []
@@ -292,7 +289,7 @@ def read_unit(
 
 
 def kernel_unit(source: Source, defines: dict[str, str], limits: Limits) -> Unit:
-    """A file whose kernels are looked at one by one, with the headers beside it and in its project."""
+    """A file of which only kernels are compiled, with the headers of its project."""
     own = [] if source.name == "<text>" else [Path(source.name).resolve().parent]
     above = folders_above(own[0]) if own else []
     return UnitReader(source, own, above, defines, Copies(), True, limits).unit([])

@@ -1,8 +1,8 @@
-"""One budget for a whole program, from the start of its process: reading, lowering, compiling, running, the report.
+"""One budget of time and memory for a program's process: reading, lowering, compiling, running, the report.
 
-A thread looks at the clock, the processor time and the process's memory, and ends the run when one is used up: what
-was found by then is told, with the part that was at work. Seconds in which the machine had no core for the program do
-not count, nor do those in which it waits for a person to type. The parent process ends what cannot even be asked.
+A watchdog thread polls the clock, the processor time and the process's memory. When one is used up it ends the run with
+the findings so far and the current activity. Time in which the program was ready and had no core does not count, nor
+time waiting for input from a terminal. The parent process kills what does not respond.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from tilewise.emulator.host.options import Options
 from tilewise.system.memory import resident
 from tilewise.system.quantities import size
 
-LOOK = 0.02  # seconds between two looks
-GROWN = 64  # by one part in so many: states are looked at again
-SPARE = 16  # one part in so many is left for what is taken between two looks
-LEAST = 512 << 20  # bytes that reading and compiling may take, however little the program is given
-SHOWN_AFTER, SHOWN_EVERY = 2.0, 0.5  # seconds: what the program is doing, where a person looks on
-INTERRUPTED = 130  # the status that a shell has for Ctrl-C
+POLL = 0.02  # seconds between two polls
+GROWTH = 64  # states are collapsed again when memory has grown by limit / GROWTH
+SPARE = 16  # limit / SPARE is kept free for allocations between two polls
+LEAST = 512 << 20  # the smallest limit, for parsing and compiling
+SHOWN_AFTER, SHOWN_EVERY = 2.0, 0.5  # seconds until progress is shown, and between updates
+INTERRUPTED = 130  # a shell's exit status for Ctrl-C
 
 
 class Watch:
     def __init__(self, options: Options, began: float, stop: Callable[[int, str], None]) -> None:
         self.options, self.began = options, began
         self.part = "reading it"
-        self.session: Any = None  # as soon as there is one: it knows the line, and what was found
+        self.session: Any = None  # set when it exists: has the current line and the findings
         self._stop, self._typed = stop, _is_typed()
         self._interrupted = False
         self._shown = began + SHOWN_AFTER if options.progress else math.inf
         self.tasks = "/proc/self/task"
-        self._files: dict[str, int] = {}  # open descriptors under /proc/self: no path can be opened in the sandbox
+        self._files: dict[str, int] = {}  # descriptors of schedstat files, opened before the sandbox forbids it
         self._sealed = False
-        self._taken = 0  # bytes, when states were put together last
-        self._waits: dict[str, int] = {}  # nanoseconds that each thread was ready and had no core
-        self._ran = 0.0  # seconds that one thread had a core: no wait makes them undone
+        self._taken = 0  # bytes, after states were last collapsed
+        self._waits: dict[str, int] = {}  # nanoseconds that each thread was ready without a core
+        self._ran = 0.0  # the most seconds that one thread had a core: a lower bound of the time used
         self._thread = threading.Thread(target=self._watch, name="tilewise watch", daemon=True)
         self._thread.start()
 
     def seal(self) -> None:
-        """No thread starts and no file is opened from now on: what is open already is read again and again."""
+        """Call this before the sandbox: no thread starts and no file can be opened afterwards."""
         self._open_tasks()
         self._sealed = True
 
@@ -56,9 +56,9 @@ class Watch:
         self._interrupted = True
 
     def _watch(self) -> None:
-        while not (reason := self._look()):
+        while not (reason := self._used_up()):
             self._show()
-            time.sleep(LOOK)
+            time.sleep(POLL)
         status = INTERRUPTED if self._interrupted else 4
         if self.session is not None and self.session.cuda is not None:
             line = self.session.source.place(self.session.line, 1).line if self.session.line else 0
@@ -68,7 +68,7 @@ class Watch:
             self._stop(status, f"{reason}; it was {self.part} then")
 
     def _show(self) -> None:
-        """For whom a terminal has: how long it has taken, where it is, and how much of a launch is done."""
+        """Show on a terminal the time, the current line and the progress of a launch."""
         now = time.monotonic()
         if now < self._shown:
             return
@@ -86,34 +86,34 @@ class Watch:
             parts.append(self.part)
         session.console.status(" · ".join(parts))
 
-    def _look(self) -> str:
+    def _used_up(self) -> str:
         if self._interrupted:
             return "by Ctrl-C"
         passed = time.monotonic() - self.began
-        own = time.process_time() if self._typed else max(passed - self.without_a_core(), self._ran)
+        own = time.process_time() if self._typed else max(passed - self.waited(), self._ran)
         if own > self.options.seconds:
             return self.options.too_long
         if passed > self.options.clock:
             return f"the program took longer than {self.options.clock:g} s by the clock: --limit-time raises it"
-        most = max(self.options.memory, LEAST)
-        if self._memory(most) > most - most // SPARE:
-            return f"{size(most)} of memory were used up, shadow and all: --limit-memory raises it"
+        limit = max(self.options.memory, LEAST)
+        if self._memory(limit) > limit - limit // SPARE:
+            return f"{size(limit)} of memory were used up, shadow and all: --limit-memory raises it"
         return ""
 
-    def _memory(self, most: int) -> int:
-        """Bytes it takes; where those have grown to much, after states that are all alike were put together."""
+    def _memory(self, limit: int) -> int:
+        """Bytes in use; if they have grown, after collapsing uniform states."""
         taken = resident()
-        if self.session is None or taken < max(most // 4, self._taken + most // GROWN):
+        if self.session is None or taken < max(limit // 4, self._taken + limit // GROWTH):
             return taken
-        self.session.memory.collapse(again=taken > most // 2)
+        self.session.memory.collapse(again=taken > limit // 2)
         self._taken = resident()
         return self._taken
 
-    def without_a_core(self) -> float:
-        """Seconds in which the program's threads could have run but others did; 0 where the system has no such file.
+    def waited(self) -> float:
+        """Seconds in which the program's threads were ready and had no core; 0 if the system does not report them.
 
-        /proc/self/schedstat is the first thread's alone, and the program runs in another. Only one of them is at work
-        at a time, so their waits add up; the watch's own do not belong to them, those of a thread that ended do."""
+        Per thread, because /proc/self/schedstat covers the main thread only. One thread runs at a time, so the waits
+        add up, without the watchdog's own, with those of threads that have ended."""
         if not self._sealed:
             self._open_tasks()
         for thread, file in list(self._files.items()):

@@ -9,12 +9,7 @@ from typing import Any
 from tilewise.emulator.parse import read_statement, read_type, tree, types
 from tilewise.emulator.parse.declared import Declared, Entities
 from tilewise.emulator.parse.late import late, provide
-from tilewise.emulator.parse.read_class import (
-    class_definition,
-    defines,
-    unnamed_after_typedef,
-    variable_template,
-)
+from tilewise.emulator.parse.read_class import class_definition, defines, unnamed_after_typedef, variable_template
 from tilewise.emulator.parse.read_enum import enum, qualify
 from tilewise.emulator.parse.read_function import function_rest, template_head
 from tilewise.emulator.parse.reading import Reader

@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from tilewise.emulator.check.own_binding import Memory, NotKnown, OwnLaunch
+from tilewise.emulator.check.own_binding import Memory, OwnLaunch, UnknownLaunch
 from tilewise.emulator.check.simulate import Simulation, simulate
 from tilewise.emulator.host.launch_site import LaunchSite, host_body, host_functions
 from tilewise.emulator.parse import tree, types
@@ -224,7 +224,7 @@ class ProgramClaim(Claim):
             return None
         try:
             return simulate(self.prepared, own, seed=0, limits=self.limits)
-        except NotKnown:
+        except UnknownLaunch:
             return None
 
     def _value(self, parameter: tree.Parameter, values: dict[str, int]) -> object:

@@ -12,10 +12,10 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.emulator.budget import Exhausted
 from tilewise.emulator.check.adversary import demonstrate
 from tilewise.emulator.check.loading import Loaded, choose
-from tilewise.emulator.check.own_binding import NotKnown, OwnLaunch, own_launch
+from tilewise.emulator.check.own_binding import OwnLaunch, UnknownLaunch, own_launch
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.simulate import AtShape, FreeSizes, Simulation, simulate
-from tilewise.emulator.check.verdict import Tried, settle
+from tilewise.emulator.check.verdict import Tried, assign_basis
 from tilewise.emulator.host.program_report import ProgramReport
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Severity
@@ -75,7 +75,7 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
                 if not tried:
                     raise
                 failed[f"{name} at other sizes"], stopped = error, True
-            ground = settle(tried, program is not None)
+            ground = assign_basis(tried, program is not None)
             tiles |= {name for t in tried if t.whole for name, *_ in t.done.launch.program.shared}
             made = [run_of(one, t.done, t.origin) for t in tried]
         except Exhausted as error:  # the call's budget, not this kernel's: what was found before is reported
@@ -143,7 +143,7 @@ def _try(one: Prepared, request: CheckRequest, own: OwnLaunch | None, tried: lis
     if own is not None:
         try:
             tried.append(Tried("own", _run(one, request, own)))
-        except NotKnown as error:
+        except UnknownLaunch as error:
             reason = error.reason
     if one.multiplies:
         tried += _probes(one, request, bool(tried))
@@ -187,7 +187,7 @@ def _probes(one: Prepared, request: CheckRequest, own: bool) -> list[Tried]:
 def _free(one: Prepared, request: CheckRequest, own: OwnLaunch | None, reason: str) -> Simulation:
     try:
         done = _run(one, request, FreeSizes(own or one.written_launch()))
-    except NotKnown as error:
+    except UnknownLaunch as error:
         needed = ", ".join(f"--arg {p.name}=…" for p in one.function.parameters)
         raise UsageError(
             f"{one.function.short}: what it is launched with is not known ({reason or error.reason}): give {needed}, "

@@ -116,4 +116,4 @@ def _reading(done: Simulation) -> str:
     bound = done.bound
     if bound.reading is None or bound.matrices is None:
         return ""
-    return bound.reading.words({role: v.name for role, v in bound.matrices.items()})
+    return bound.reading.describe({role: v.name for role, v in bound.matrices.items()})

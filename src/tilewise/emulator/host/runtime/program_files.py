@@ -66,7 +66,7 @@ def _opened(s: Session, name: str, mode: str) -> Any:
     if mode not in FLAGS or "\0" in name:
         return None
     written: dict[str, MemoryFile] = s.state.setdefault("written", {})
-    answer, descriptor = s.files.ask("open", name, mode)
+    answer, descriptor = s.files.request("open", name, mode)
     own, allowed = answer.get("own"), answer.get("allowed")
     if own is None:
         return None
@@ -84,7 +84,7 @@ def _opened(s: Session, name: str, mode: str) -> Any:
 def _in_memory(s: Session, name: str, own: str, mode: str, written: dict[str, MemoryFile]) -> Any:
     before = written[own].getvalue() if own in written else None
     if before is None and mode[0] != "w":
-        descriptor = s.files.ask("open", name, "r")[1]
+        descriptor = s.files.request("open", name, "r")[1]
         if descriptor is not None:
             with open(descriptor, "rb") as file:
                 before = file.read()
@@ -117,14 +117,14 @@ def _tell(s: Session, note: str) -> None:
 
 def removed(s: Session, name: str) -> bool:
     written: dict[str, MemoryFile] = s.state.setdefault("written", {})
-    if written.pop(s.files.ask("kind", name)[0].get("own", ""), None) is not None:
+    if written.pop(s.files.request("kind", name)[0].get("own", ""), None) is not None:
         return True
-    return bool(s.files.ask("remove", name)[0].get("done"))
+    return bool(s.files.request("remove", name)[0].get("done"))
 
 
 @runtime("__open_folder")
 def open_folder(s: Session, name: int) -> int:
-    entries = s.files.ask("list", string(s, name).decode("utf-8", "replace"))[0].get("entries")
+    entries = s.files.request("list", string(s, name).decode("utf-8", "replace"))[0].get("entries")
     if entries is None:
         return -1
     folders: list[list[tuple[str, int]]] = s.state.setdefault("folders", [])
@@ -135,7 +135,7 @@ def open_folder(s: Session, name: int) -> int:
 @runtime("__file_kind")
 def file_kind(s: Session, name: int, size: int) -> int:
     """Whether a name is a file or a folder, and the file's size; -1 where there is none."""
-    answer = s.files.ask("kind", string(s, name).decode("utf-8", "replace"))[0]
+    answer = s.files.request("kind", string(s, name).decode("utf-8", "replace"))[0]
     own = answer.get("own", "")
     written: dict[str, MemoryFile] = s.state.setdefault("written", {})
     found, bytes_ = answer.get("kind", -1), answer.get("size", 0)
@@ -152,7 +152,7 @@ def file_kind(s: Session, name: int, size: int) -> int:
 def make_folder(s: Session, name: int) -> int:
     """In memory, as files are; under --allow-write on the disk."""
     made: set[str] = s.state.setdefault("made folders", set())
-    answer = s.files.ask("make", string(s, name).decode("utf-8", "replace"))[0]
+    answer = s.files.request("make", string(s, name).decode("utf-8", "replace"))[0]
     own = answer.get("own")
     if own is None or own in made or answer.get("there"):
         return -1
