@@ -1,1 +1,1 @@
-"""The tree of a host program lowered to LLVM, with bounds, initialisation and overflow checked."""
+"""Lowers the tree of a program to LLVM, with checks of bounds, initialisation and overflow."""

@@ -28,7 +28,7 @@ from tilewise.emulator.parse.types import Scalar
 from tilewise.emulator.sema.symbol_table import Unknown
 
 COLUMNS = 64
-LEAST, MOST = 32, 1 << 20  # terms
+MIN_TERMS, MAX_TERMS = 32, 1 << 20
 
 
 def reuse_sum(b: Builder, nest: Nest, node: tree.For, done: str) -> None:
@@ -54,7 +54,7 @@ def _reuse_sum(b: Builder, nest: Nest, node: tree.For, done: str) -> None:
     terms = b.make(f"sub i64 {end}, {first}")
     sums.require(b.make(f"icmp sge i64 {first}, 0"))
     sums.require(b.make(f"icmp slt i64 {end}, {(1 << 31) - 1}"))
-    sums.require(b.make(f"icmp ult i64 {b.make(f'sub i64 {terms}, {LEAST}')}, {MOST}"))
+    sums.require(b.make(f"icmp ult i64 {b.make(f'sub i64 {terms}, {MIN_TERMS}')}, {MAX_TERMS}"))
     term, target = read_term(sums, node)
     accumulator = read_accumulator(sums, target, column)
     if not 0 < len(sums.accesses) <= MAX_ARRAYS:

@@ -46,12 +46,7 @@ SET = re.compile(rf"  call void @llvm\.memset\.p0\.i64\(ptr {VALUE}, i8 \d+, i64
 COPY = re.compile(rf"  call void @(?:llvm\.memmove\.p0\.p0\.i64|copy_states)\(ptr {VALUE}, ptr {VALUE}, i64 (\S+), ")
 OTHER_ACCESSES = re.compile(r"@llvm\.mem|@copy_states|@llvm\.masked|atomicrmw|cmpxchg")  # an error if still unmatched
 CONSTANT = ("inttoptr", "getelementptr", "@")  # addresses that the compiler chose
-SAFE_CALLS = (
-    "@rt_new(",
-    "@rt_variable_length(",
-    "@rt_exception_memory(",
-    "@rt_invalid_access(",
-)  # they give addresses inside
+SAFE_CALLS = ("@rt_new(", "@rt_variable_length(", "@rt_exception_memory(", "@rt_invalid_access(")  # return valid ones
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "ptr": 8, "float": 4, "double": 8, "half": 2, "bfloat": 2}
 VECTOR = re.compile(r"<(\d+) x (\w+)>")
 # the pointer that an address is derived from ('' if that is safe), the offset from it, whether it is in the shadow

@@ -15,7 +15,7 @@ entry:
   br label %more
 more:
   %i = phi i64 [ 0, %entry ], [ %j, %more ]
-  %lost = phi i8 [ 0, %entry ], [ %with, %more ]
+  %lost = phi i8 [ 0, %entry ], [ %lost1, %more ]
   %a = getelementptr i8, ptr %to, i64 %i
   %b = getelementptr i8, ptr %from, i64 %i
   %x = load i8, ptr %a
@@ -24,14 +24,14 @@ more:
   %given = and i8 %y, %others
   %z = or i8 %kept, %given
   store i8 %z, ptr %a
-  %lacks = xor i8 %z, -1
-  %gone = and i8 %x, %lacks
-  %with = or i8 %lost, %gone
+  %cleared = xor i8 %z, -1
+  %lost_here = and i8 %x, %cleared
+  %lost1 = or i8 %lost, %lost_here
   %j = add i64 %i, 1
   %on = icmp ult i64 %j, %n
-  br i1 %on, label %more, label %seen
-seen:
-  %any = icmp ne i8 %with, 0
+  br i1 %on, label %more, label %test
+test:
+  %any = icmp ne i8 %lost1, 0
   br i1 %any, label %next, label %done, !prof !0
 next:
   %then = load i64, ptr %epoch

@@ -228,8 +228,8 @@ def shared_place(b: Builder, item: tree.Variable) -> Place:
     size = program.size_of(type_)
     address = program.memory.static(size, item.name, False)
     program.shared.append((address, size))
-    watched = program.instrumented and "volatile" not in item.specifiers and not isinstance(type_, Record)
-    return Place(type_, f"inttoptr (i64 {address} to ptr)", SHARED if watched else UNCHECKED, name=item.name)
+    checked = program.instrumented and "volatile" not in item.specifiers and not isinstance(type_, Record)
+    return Place(type_, f"inttoptr (i64 {address} to ptr)", SHARED if checked else UNCHECKED, name=item.name)
 
 
 def wait(b: Builder, node: tree.Call) -> Value:

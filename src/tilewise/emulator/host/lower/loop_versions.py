@@ -116,7 +116,7 @@ def version_test(b: Builder, loop: Loop, quick: str, careful: str) -> dict[int, 
 
 
 def check_initialised(b: Builder, start: str, end: str, careful: str) -> None:
-    """Branch to `careful` unless this range is initialised: by a cached result, or else by asking the runtime."""
+    """Branch to `careful` unless this range is initialised: by a cached result, or else by a runtime call."""
     memory = b.program.memory
     b.program.external("rt_all_initialised")
     site = memory.private(32)  # initialised range: begin, end, its epoch; how often not to call the runtime
@@ -129,15 +129,15 @@ def check_initialised(b: Builder, start: str, end: str, careful: str) -> None:
     inside = b.make(f"and i1 {b.make(f'icmp uge i64 {start}, {low}')}, {b.make(f'icmp ule i64 {end}, {high}')}")
     inside = b.make(f"and i1 {inside}, {b.make(f'icmp ult i64 {start}, {end}')}")  # not past the last address
     known = b.make(f"and i1 {inside}, {b.make(f'icmp eq i64 {epoch}, {then}')}")
-    fine, miss, ask, wait = b.label(), b.label(), b.label(), b.label()
+    fine, miss, query, wait = b.label(), b.label(), b.label(), b.label()
     b.branch(known, fine, miss)
     b.begin(miss)
     left = b.make(f"load i64, ptr {cell(3)}")
-    b.branch(b.make(f"icmp sgt i64 {left}, 0"), wait, ask)
+    b.branch(b.make(f"icmp sgt i64 {left}, 0"), wait, query)
     b.begin(wait)
     b.emit(f"store i64 {b.make(f'sub i64 {left}, 1')}, ptr {cell(3)}")
     b.jump(careful)
-    b.begin(ask)
+    b.begin(query)
     found = b.make(
         f"call i32 @rt_all_initialised(i64 {start}, i64 {end}, i64 {site}, i32 {int(b.program.device)}) cold"
     )

@@ -1,4 +1,4 @@
-"""Comments in LLVM text by which the lowering tells `containment` what is already checked."""
+"""Comments in LLVM text by which the lowering marks what `containment` need not check."""
 
 from __future__ import annotations
 

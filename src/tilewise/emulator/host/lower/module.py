@@ -45,12 +45,12 @@ more:
   br i1 %on, label %look, label %no
 look:
   %at = getelementptr {{ptr, i64}}, ptr @functions, i64 %i
-  %there = load ptr, ptr %at
+  %function = load ptr, ptr %at
   %second = getelementptr i8, ptr %at, i64 8
-  %its = load i64, ptr %second
-  %same = icmp eq ptr %there, %f
-  %alike = icmp eq i64 %its, %form
-  %both = and i1 %same, %alike
+  %its_form = load i64, ptr %second
+  %same = icmp eq ptr %function, %f
+  %same_form = icmp eq i64 %its_form, %form
+  %both = and i1 %same, %same_form
   br i1 %both, label %yes, label %next
 next:
   %j = add i64 %i, 1
@@ -197,7 +197,7 @@ def framed(p: Program, text: list[str], frame: int, recursive: bool, name: str) 
 
 
 def recursive(instances: list[Instance]) -> set[str]:
-    """Functions that may reach themselves."""
+    """Functions that may be recursive."""
     calls = {i.symbol: i.calls for i in instances}
     out: set[str] = set()
     for symbol in calls:

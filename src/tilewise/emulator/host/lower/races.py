@@ -28,22 +28,22 @@ BLOCK_TICK = """
 TICK = "  %now = load i32, {clock}\n  %then = add i32 %now, 1\n  store i32 %then, {clock}"
 
 INSTRUMENTATION = """
-@who = internal global i32 0
+@thread = internal global i32 0
 @reported = internal global i32 0
 define internal void @enter_instrumented(i64 %t) #0 {{
   %n = trunc i64 %t to i32
-  store i32 %n, ptr @who
+  store i32 %n, ptr @thread
   call void {enter_thread}(i64 %t)
   ret void
 }}
-define internal void @report_race(i64 %at, i32 %line, i32 %other, i32 %who, i32 %kind) noinline cold #0 {{
+define internal void @report_race(i64 %at, i32 %line, i32 %other, i32 %other_thread, i32 %kind) noinline cold #0 {{
   %n = load i32, ptr @reported
   %n1 = add i32 %n, 1
   store i32 %n1, ptr @reported
-  %few = icmp ult i32 %n, {reported}
-  br i1 %few, label %yes, label %done
+  %below_limit = icmp ult i32 %n, {reported}
+  br i1 %below_limit, label %yes, label %done
 yes:
-  call void @rt_race(i64 %at, i32 %line, i32 %other, i32 %who, i32 %kind)
+  call void @rt_race(i64 %at, i32 %line, i32 %other, i32 %other_thread, i32 %kind)
   br label %done
 done:
   ret void
@@ -56,18 +56,18 @@ yes:
   %n = load i64, {accesses}
   %n1 = add i64 %n, 1
   store i64 %n1, {accesses}
-  %few = icmp ult i64 %n, {logged}
-  br i1 %few, label %keep, label %done
+  %below_limit = icmp ult i64 %n, {logged}
+  br i1 %below_limit, label %keep, label %done
 keep:
   %far = mul i64 %n, 16
   %at_entry = add i64 %far, {log}
   %entry_at = inttoptr i64 %at_entry to ptr
   %entry_line = getelementptr i32, ptr %entry_at, i64 2
-  %entry_who = getelementptr i32, ptr %entry_at, i64 3
-  %me = load i32, ptr @who
+  %entry_thread = getelementptr i32, ptr %entry_at, i64 3
+  %me = load i32, ptr @thread
   store i64 %at, ptr %entry_at
   store i32 %line, ptr %entry_line
-  store i32 %me, ptr %entry_who
+  store i32 %me, ptr %entry_thread
   br label %done
 done:
   ret void
@@ -84,13 +84,13 @@ entry:
 none:
   ret void
 found:
-  %where = phi i64 {cells}[ %cell, %{last} ]
-  %everywhere = phi i1 {shared}[ true, %{last} ]
-  %p = inttoptr i64 %where to ptr
+  %cell_at = phi i64 {cells}[ %cell, %{last} ]
+  %global = phi i1 {shared}[ true, %{last} ]
+  %p = inttoptr i64 %cell_at to ptr
   %now = load i32, {clock}
   %launch = load i32, {launch}
   %block = load i32, {block}
-  %me = load i32, ptr @who
+  %me = load i32, ptr @thread
   %pw = getelementptr i32, ptr %p, i64 1
   %plw = getelementptr i32, ptr %p, i64 2
   %pr = getelementptr i32, ptr %p, i64 3
@@ -104,50 +104,50 @@ found:
   %rline = load i32, ptr %prl
   %wnow = icmp eq i32 %wepoch, %now
   %wother = icmp ne i32 %writer, %me
-  %wnear = and i1 %wnow, %wother
+  %wsame_block = and i1 %wnow, %wother
   %wsince = icmp uge i32 %wepoch, %launch
   %wbefore = icmp ult i32 %wepoch, %block
   %wblock = and i1 %wsince, %wbefore
-  %wfar = and i1 %wblock, %everywhere
-  %met = or i1 %wnear, %wfar
+  %wother_block = and i1 %wblock, %global
+  %conflict = or i1 %wsame_block, %wother_block
   %differs = xor i1 %same, true
-  %clash = and i1 %met, %differs
+  %reported_conflict = and i1 %conflict, %differs
   %rnow = icmp eq i32 %repoch, %now
   %rother = icmp ne i32 %reader, %me
-  %rnear = and i1 %rnow, %rother
+  %rsame_block = and i1 %rnow, %rother
   %rsince = icmp uge i32 %repoch, %launch
   %rbefore = icmp ult i32 %repoch, %block
   %rblock = and i1 %rsince, %rbefore
-  %rfar = and i1 %rblock, %everywhere
-  %seen = or i1 %rnear, %rfar
-  %wkind = select i1 %wfar, i32 4, i32 0
+  %rother_block = and i1 %rblock, %global
+  %read_before = or i1 %rsame_block, %rother_block
+  %wkind = select i1 %wother_block, i32 4, i32 0
   %wwkind = or i32 %wkind, 1
-  %rkind = select i1 %rfar, i32 6, i32 2
+  %rkind = select i1 %rother_block, i32 6, i32 2
   %writes = icmp ne i32 %write, 0
   br i1 %writes, label %store, label %load
 load:
-  br i1 %met, label %raw, label %noted
+  br i1 %conflict, label %raw, label %record_read
 raw:
   call void @report_race(i64 %at, i32 %line, i32 %wline, i32 %writer, i32 %wkind)
-  br label %noted
-noted:
+  br label %record_read
+record_read:
   store i32 %now, ptr %pr
-  %others = select i1 %seen, i32 -1, i32 %me
+  %others = select i1 %read_before, i32 -1, i32 %me
   store i32 %others, ptr %prw
   store i32 %line, ptr %prl
   ret void
 store:
-  br i1 %clash, label %waw, label %readers
+  br i1 %reported_conflict, label %waw, label %readers
 waw:
   call void @report_race(i64 %at, i32 %line, i32 %wline, i32 %writer, i32 %wwkind)
   br label %readers
 readers:
-  %overwritten = and i1 %seen, %differs
-  br i1 %overwritten, label %war, label %written
+  %overwritten = and i1 %read_before, %differs
+  br i1 %overwritten, label %war, label %record_write
 war:
   call void @report_race(i64 %at, i32 %line, i32 %rline, i32 %reader, i32 %rkind)
-  br label %written
-written:
+  br label %record_write
+record_write:
   store i32 %now, ptr %p
   store i32 %me, ptr %pw
   store i32 %line, ptr %plw

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.emulator.parse.types import Type
-from tilewise.emulator.sema.given import Overloads as Overloads  # a value until its arguments are known
+from tilewise.emulator.sema.given import Overloads as Overloads
 from tilewise.errors import EngineError
 
 # checks of a place's accesses

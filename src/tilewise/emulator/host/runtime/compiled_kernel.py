@@ -31,7 +31,7 @@ from tilewise.system.quantities import coordinates, counted
 SCRATCH = 1 << 16  # bytes of the memory to which invalid accesses are redirected
 LARGE = 1 << 30  # bytes of a block above which it is not checked for being initialised
 INSTRUMENTED_THREADS = 4096  # of a launch that the interpreter cannot run: checked for races
-PARTS = 100  # of a launch
+PARTS = 100  # of a launch, between which progress is shown
 MAX_REPORTED = 100_000  # invalid accesses of a program; later ones are redirected without a report
 
 
@@ -91,23 +91,23 @@ class CompiledKernel:
         return ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
 
     def run(
-        self, geometry: Geometry, arguments: int, shared: int, blocks: list[tuple[int, int]], watch: int = 0
+        self, geometry: Geometry, arguments: int, shared: int, blocks: list[tuple[int, int]], instrumented: int
     ) -> tuple[int, Outcome | None]:  # fmt: skip
         """Run the blocks of each range (first, end); the number of lanes, and the work counted in the first blocks.
 
-        `watch`: number of first blocks to run instrumented."""
+        `instrumented`: number of first blocks to run instrumented."""
         s = self.s
         state = s.cuda.running
         state.geometry, state.dynamic_bytes = geometry, min(shared, MAX_DYNAMIC_SHARED)
         for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
             s.memory.put(_address(s, name), struct.pack("<3I", *sizes))
         work = None
-        level = 0 if watch == 1 < geometry.blocks else 2  # optimising would take longer than running one block
-        counting = self.instrumented(level) if watch else None
+        level = 0 if instrumented == 1 < geometry.blocks else 2  # optimising would take longer than running one block
+        counting = self.instrumented(level) if instrumented else None
         if counting:
             reset_counters(s.program)
-            counting(arguments, 0, watch, geometry.threads, min(shared, MAX_DYNAMIC_SHARED))
-            blocks = [(max(first, watch), last) for first, last in blocks]
+            counting(arguments, 0, instrumented, geometry.threads, min(shared, MAX_DYNAMIC_SHARED))
+            blocks = [(max(first, instrumented), last) for first, last in blocks]
             work = counted_work(s.program, geometry.threads)
         run, width = self._function(geometry)
         self._fill_spans(width_of(geometry.block) if width > 1 else None, arguments)
@@ -243,7 +243,7 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
 
 @runtime("rt_race")
 def race(s: Session, address: int, line: int, other: int, _: int, kind: int) -> None:
-    """Each pair of lines is reported once, in either order, and not if the interpreter found a race on one of them."""
+    """Each pair of source lines is reported once, in either order, unless the interpreter found a race on one."""
     if any(f.kind is Kind.RACE and f.line in (line, other) for f in s.faults.kernel):
         return
     block = s.memory.find(address)

@@ -157,8 +157,8 @@ def _written(s: Session, call: str, place: int) -> str:
     """The source text of an argument, if the call is on the current line."""
     found = re.search(rf"\b{call}\s*\(([^;]*)\)", s.source.line(s.line))
     parts = found[1].split(",") if found else []
-    word = re.match(r"\s*(\w+)\W*$", parts[place]) if place < len(parts) else None
-    return word[1] if word else ""
+    name = re.match(r"\s*(\w+)\W*$", parts[place]) if place < len(parts) else None
+    return name[1] if name else ""
 
 
 @runtime("__cuda_event_record")

@@ -137,10 +137,9 @@ class Arguments:
             block = self.s.memory.find(program.globals[array.name][1])
             assert block is not None
             buffer = self._buffer(block, dtype, array.name, False)
-            if program.entities.variables.get(array.name) is not None and buffer.shadow is None:
-                words = program.entities.variables[array.name].specifiers
-                if "__constant__" not in words:
-                    buffer.shadow = Shadow(buffer, False)
+            variable = program.entities.variables.get(array.name)
+            if variable is not None and buffer.shadow is None and "__constant__" not in variable.specifiers:
+                buffer.shadow = Shadow(buffer, False)
             self.globals.append(buffer)
 
     def finished(self, line: int) -> None:

@@ -129,11 +129,9 @@ class Card:
     nanoseconds: float = 0.0  # simulated time
     last: int = 0
     sticky: int = 0
-    unchecked_launches: set[int] = field(
-        default_factory=set
-    )  # lines of launches that failed since the program looked for errors
+    unchecked_launches: set[int] = field(default_factory=set)  # lines of those that failed since the last error check
     events: dict[int, float | None] = field(default_factory=dict)
-    streams: dict[int, int] = field(default_factory=dict)  # the line that destroyed it, or 0
+    streams: dict[int, int] = field(default_factory=dict)  # by handle: the line that destroyed it, or 0
     shared_limit: int = 48 << 10
     unsynchronised: dict[int, int] = field(default_factory=dict)  # blocks that a kernel or copy may write: its line
     kernels: dict[Any, Any] = field(default_factory=dict)

@@ -19,16 +19,13 @@ from tilewise.emulator.host.runtime.cuda_card import Card
 from tilewise.emulator.host.runtime.dynamic_parallelism import copied_launch, queue, run_now, run_queue
 from tilewise.emulator.host.runtime.graphs import captured
 from tilewise.emulator.host.runtime.kernel_blocks import KernelRun, run_blocks, run_compiled, setup_seconds
-from tilewise.emulator.host.runtime.memory import describe
 from tilewise.emulator.host.runtime.repeated_launches import repeated
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.host.runtime.swapped_arguments import report_swapped
-from tilewise.emulator.host.runtime.uninitialised_reads import missing_copy_hint, partial_copy_hint
 from tilewise.emulator.limits import Limits
-from tilewise.emulator.machine.collector import Collector
 from tilewise.emulator.machine.costs import Costs
 from tilewise.emulator.machine.execute import Outcome, check_geometry
-from tilewise.emulator.machine.findings import Finding, Kind
+from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.lanes import Geometry
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Type
@@ -163,7 +160,7 @@ def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, ar
         card.illegal_address()
         record["failed"] = "a host pointer"
         return
-    run = KernelRun(s, site, program, geometry, arguments, shared, _record_findings)
+    run = KernelRun(s, site, program, geometry, arguments, shared)
     before = set(map(id, s.faults.all()))
     card.progress = site.kernel.name
     outcome, times = repeated(run, lambda: _run(run, given, reason))
@@ -236,42 +233,6 @@ def _report_null(s: Session, error: KernelError, kernel: str) -> None:
         message = f"{kernel}: a thread goes through {name}, a null pointer"
     s.faults.add(Kind.NULL_POINTER, error.line, message, hint, array=name, access="kernel")
     s.cuda.illegal_address()
-
-
-def _record_findings(s: Session, collector: Collector, given: Arguments) -> None:
-    """Add the interpreter's findings to those of the program; an assertion is a sticky error."""
-    for finding in collector.findings():
-        if s.cuda.phrase is not None:
-            s.cuda.phrase(finding, given)
-        known = next((f for f in s.faults.kernel if _same(f, finding)), None)
-        if known is None:
-            _explain(finding, given)
-            s.faults.add_kernel(finding)
-        else:
-            known.count += finding.count
-        if finding.kind is Kind.ASSERTION:
-            s.cuda.sticky = s.cuda.fail(codes.ASSERTED)
-
-
-def _same(a: Finding, b: Finding) -> bool:
-    return (a.kind, a.place, a.array, a.access, a.hazard) == (b.kind, b.place, b.array, b.access, b.hazard)
-
-
-def _explain(finding: Finding, given: Arguments) -> None:
-    """Explain a kernel's fault by its cause in host code: memory that was not copied to, or allocated too small."""
-    block = given.block_of(finding.array)
-    if block is None:
-        return
-    if finding.kind is Kind.UNINITIALISED_READ and (not block.written or block.kind == "__device__"):
-        finding.hint = missing_copy_hint(block)
-    elif finding.kind is Kind.UNINITIALISED_READ and block.pitch:
-        row = f"(T*)((char*){finding.array} + y * pitch) + x"
-        finding.hint = f"rows of {block.name} are {block.pitch} bytes apart: {row}"
-    elif finding.kind is Kind.UNINITIALISED_READ:
-        finding.hint = partial_copy_hint(block) or finding.hint
-    elif finding.kind is Kind.OUT_OF_BOUNDS:
-        named = "" if block.name == finding.array else f"{finding.array} is "
-        finding.evidence = named + describe(block)
 
 
 def static_shared(s: Session, known: Any) -> int:

@@ -28,7 +28,7 @@ CALL = re.compile(r"cuda(Malloc|HostAlloc|Memcpy|Memset)\w*\s*(?:<[^>]*>\s*)?\("
 
 
 def argument_name(s: Session, position: int) -> str:
-    """The source text of an argument of the current call; '' if the call cannot be told from others on its line."""
+    """The source text of an argument of the current call; '' if its line has several such calls."""
     line = s.source.line(s.line)
     found = list(CALL.finditer(line))
     here = [call for call in found if call.start() + 1 == s.memory.column] or found

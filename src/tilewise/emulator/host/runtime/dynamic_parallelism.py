@@ -1,8 +1,7 @@
-"""Kernels that kernels launch (dynamic parallelism): they wait until the grid that launches them has run.
+"""Dynamic parallelism: kernels launched by kernels run after the grid that launches them.
 
-CUDA lets a child begin any time between its launch and its parent's end, so that running it behind the parent is one of
-the orders that a right program must be right in. A kernel that waits for its children inside (`cudaDeviceSynchronize`
-of the card, gone with CUDA 12) is refused."""
+CUDA may start a child at any time between its launch and its parent's end, so this is one of the orders that a correct
+program must allow. `cudaDeviceSynchronize` in a kernel, which CUDA 12 removed, is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import Any
 from tilewise.emulator.host.lower.launch import argument_offsets
 from tilewise.emulator.host.runtime.session import Session
 
-MOST = 200_000  # launches by kernels in one program
+MAX_LAUNCHES = 200_000  # by kernels, in one program
 
 
 @dataclass
@@ -26,11 +25,11 @@ class Child:
 
 
 def queue(s: Session, site: Any, grid: int, block: int, shared: int, arguments: int) -> None:
-    """Keep what the launch was given: the thread that made it goes on."""
+    """Queue a copy of the launch."""
     children: list[Child] = s.state.setdefault("children", [])
     s.state["launched by kernels"] = s.state.get("launched by kernels", 0) + 1
-    if s.state["launched by kernels"] > MOST:
-        s.finish(4, "limit", f"line {site.node.line}: kernels launched more than {MOST} kernels")
+    if s.state["launched by kernels"] > MAX_LAUNCHES:
+        s.finish(4, "limit", f"line {site.node.line}: kernels launched more than {MAX_LAUNCHES} kernels")
     children.append(copied_launch(s, site, grid, block, shared, arguments))
 
 
@@ -41,14 +40,14 @@ def copied_launch(s: Session, site: Any, grid: int, block: int, shared: int, arg
 
 
 def run_queue(s: Session, launch: Callable[..., None]) -> None:
-    """The children in the order of their launches, and theirs behind them."""
+    """Run the queued launches in order, and those that they queue."""
     children: list[Child] = s.state.setdefault("children", [])
     while children:
         _begin(s, children.pop(0), launch)
 
 
 def run_now(s: Session, child: Child, launch: Callable[..., None]) -> None:
-    """A launch that was kept, and those that it makes."""
+    """Run a copied launch, and those that it queues."""
     _begin(s, child, launch)
     run_queue(s, launch)
 
@@ -61,7 +60,7 @@ def _begin(s: Session, child: Child, launch: Callable[..., None]) -> None:
 
 
 def _space(s: Session, size: int) -> int:
-    kept: dict[int, int] = s.state.setdefault("room for a launch", {})
-    if size not in kept:
-        kept[size] = s.memory.static(32 + size, "", False)
-    return kept[size]
+    spaces: dict[int, int] = s.state.setdefault("room for a launch", {})
+    if size not in spaces:
+        spaces[size] = s.memory.static(32 + size, "", False)
+    return spaces[size]

@@ -8,9 +8,7 @@ from tilewise.emulator.machine.findings import Finding, Kind, Severity
 from tilewise.emulator.source.source import Place, Source
 
 COMPILED = ("kernel", "load", "store")  # values of `access` in findings of compiled kernels
-CAUSED_BY_EMPTY_INPUT = frozenset(
-    {Kind.UNINITIALISED_READ, Kind.DIVISION, Kind.LAUNCH}
-)  # what an empty input may lead to
+CAUSED_BY_EMPTY_INPUT = frozenset({Kind.UNINITIALISED_READ, Kind.DIVISION, Kind.LAUNCH})  # possibly
 
 
 class Faults:

@@ -1,4 +1,4 @@
-"""Complaints of compiled host code: bad addresses, overflow, division, stack, deletes."""
+"""Faults of compiled host code: invalid accesses, overflow, division, the stack, exceptions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewise.emulator.machine.findings import Kind
 from tilewise.system.quantities import counted
 
 SEGMENTATION, ARITHMETIC, ABORTED = 139, 136, 134
-MAX_INSPECTED = 1 << 20  # bytes of a range whose states say what is wrong with it
+MAX_INSPECTED = 1 << 20  # bytes of a range whose states are inspected
 
 
 @runtime("rt_bad_read")
@@ -34,24 +34,24 @@ def check_range(s: Session, address: int, size: int, write: int, line: int) -> N
 
 @runtime("rt_outside_memory")
 def beyond(s: Session, address: int, size: int) -> None:
-    """An address that compiled code took from the program's memory leads out of it: the program ends here."""
+    """A pointer from the program's memory leads out of it (see lower/containment.py): end the program."""
     if s.memory.inside(address) and size > 0:
         address += size - 1
     _unmapped(s, address, s.line, "access")
 
 
 def report_access(s: Session, address: int, size: int, line: int, access: str) -> None:
-    """Say what is wrong with an access; where the real program would stop, stop."""
+    """Report what is wrong with an access; end the program if a real one would crash."""
     memory = s.memory
     if not memory.inside(address, size):
         block = memory.find(address)
         if block is not None and not block.freed and memory.inside(address) and not memory.on_stack(address):
-            _outside(s, block, address, size, line, access)  # the first of these bytes is there
+            _outside(s, block, address, size, line, access)  # it begins in a block
         _unmapped(s, block.end if block is not None else address, line, access)
         return
     state = memory.state(address, min(size, MAX_INSPECTED))
     busy = (state & BUSY) != 0
-    if busy.any() and memory.find(address + int(busy.argmax())) is not None:  # perhaps behind a first byte of nobody's
+    if busy.any() and memory.find(address + int(busy.argmax())) is not None:
         _busy(s, address + int(busy.argmax()), line)
         return
     if access == "read" and (state & 1).all():
@@ -84,7 +84,7 @@ def report_access(s: Session, address: int, size: int, line: int, access: str) -
 
 
 def _busy(s: Session, address: int, line: int) -> None:
-    """Memory of the host that a kernel or a copy still works on."""
+    """Report a read of memory that a kernel or an asynchronous copy may still write."""
     block = s.memory.find(address)
     assert block is not None
     launched = s.cuda.unsynchronised.get(block.address, 0)
@@ -125,7 +125,7 @@ def _outside(s: Session, block: Allocation, address: int, size: int, line: int, 
 
 
 def small_allocations(s: Session) -> None:
-    """Overruns that go on as far as elements would where bytes were allocated: the allocation lacks a sizeof."""
+    """Replace overruns that extend to n * size bytes of a block of n bytes: the allocation lacks a sizeof."""
     for block, furthest, size, line, finding in s.overruns.values():
         missing = block.size * (size - 1)
         if furthest < missing - 2 * size or "sizeof" in s.source.line(block.line):
@@ -143,7 +143,7 @@ def small_allocations(s: Session) -> None:
 
 def _unmapped(s: Session, address: int, line: int, access: str) -> None:
     address &= (1 << 64) - 1
-    if address < 1 << 16 and s.arguments == 0 and _reads_arguments(s, line):  # as it was called, not as it is
+    if address < 1 << 16 and s.arguments == 0 and _reads_arguments(s, line):  # not a fault of the program
         s.wanted = "arguments"
         message = f"line {line}: the program wants arguments and was given none: tilewise run FILE -- ARGUMENTS"
         s.finish(SEGMENTATION, "crash", message)
@@ -167,12 +167,12 @@ def _unmapped(s: Session, address: int, line: int, access: str) -> None:
 
 
 def _reads_arguments(s: Session, line: int) -> bool:
-    """Whether a null pointer there is most likely argv[1]: the line says so or names what was made of it, or the
-    program never looks at argc."""
-    text, words = s.source.text, set(re.findall(r"\w+", s.source.line(line)))
+    """Whether a null pointer is most likely argv[1]: the line names argv or a variable assigned from it, or the program
+    never tests argc."""
+    text, names = s.source.text, set(re.findall(r"\w+", s.source.line(line)))
     copies = set(re.findall(r"\b(\w+)\s*=\s*argv\s*\[", text))
-    unread = re.search(r"\bargv\s*\[", text) is not None and len(re.findall(r"\bargc\b", text)) < 2
-    return "argv" in words or bool(words & copies) or unread
+    untested = re.search(r"\bargv\s*\[", text) is not None and len(re.findall(r"\bargc\b", text)) < 2
+    return "argv" in names or bool(names & copies) or untested
 
 
 def _device(s: Session, block: Allocation, line: int, access: str) -> None:
@@ -190,7 +190,7 @@ def _device(s: Session, block: Allocation, line: int, access: str) -> None:
 
 @runtime("rt_bad_index")
 def bad_index(s: Session, index: int, length: int, line: int) -> None:
-    """A subscript of an array of known length; its name is that of the only array on the line."""
+    """A subscript outside an array's length; the array is named if the line has only one."""
     names = set(re.findall(r"([A-Za-z_]\w*)\s*\[", s.source.line(line)))
     name = names.pop() if len(names) == 1 else ""
     message = f"index {index} of an array of {length}: 0 to {length - 1} are there"
@@ -217,10 +217,10 @@ def overflow(s: Session, one: int, two: int, sign: int, size: int, line: int) ->
 
 @runtime("rt_divide")
 def divide(s: Session, least: int, line: int) -> None:
-    said = (
+    message = (
         "the least integer is divided by -1: its type has no such number" if least else "an integer is divided by zero"
     )
-    s.faults.add(Kind.DIVISION, line, said, "check the divisor first", access="divide")
+    s.faults.add(Kind.DIVISION, line, message, "check the divisor first", access="divide")
     s.finish(ARITHMETIC, "crash", f"line {line}: the program would be stopped here (floating point exception)")
 
 
@@ -258,7 +258,7 @@ def no_return(s: Session, name_id: int, line: int) -> None:
 
 @runtime("rt_large_local")
 def stack(s: Session, size: int, limit: int, name_id: int, line: int) -> None:
-    """A local array over what the host's stack or a card's thread has."""
+    """A local array that is larger than the host's stack or a thread's local memory."""
     name = s.name(name_id)
     message = f"{name} takes {size} bytes of a stack of 8 MiB: a real program crashes here"
     hint = "allocate it with malloc, new or std::vector, or make it static"

@@ -1,4 +1,4 @@
-"""Pictures that a program loads and writes, by stb_image's functions."""
+"""Images that a program reads and writes with stb_image."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PNG, BMP, OTHER = 0, 1, 2
 
 @runtime("__image_open")
 def image_open(s: Session, name: int, width: int, height: int, channels: int) -> int:
-    """Read the file; its sizes are put there. 0 where it cannot be read."""
+    """Read the file and store its sizes; 0 if it cannot be read."""
     text = string(s, name).decode("utf-8", "replace")
     handle = opened(s, text, "r")
     if handle is None:

@@ -1,5 +1,5 @@
-"""Which blocks of a launch are interpreted, with every check, and which are compiled, with bounds and first values
-checked: decided by the work that the first blocks took, so that a program prints the same in every run."""
+"""Which blocks of a launch are interpreted, with every check, and which run compiled, with checks of bounds and
+initialisation: decided by the work counted in the first blocks, not by a clock, so that output is deterministic."""
 
 from __future__ import annotations
 
@@ -8,56 +8,94 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime.compiled_kernel import INSTRUMENTED_THREADS, CompiledKernel, compiled
 from tilewise.emulator.host.runtime.cuda_arguments import Arguments, pointed_blocks
-from tilewise.emulator.host.runtime.memory import HOST_AND_CARD
+from tilewise.emulator.host.runtime.memory import HOST_AND_CARD, describe
 from tilewise.emulator.host.runtime.session import Session
+from tilewise.emulator.host.runtime.uninitialised_reads import missing_copy_hint, partial_copy_hint
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.collector import Collector
 from tilewise.emulator.machine.costs import Costs, distinct
 from tilewise.emulator.machine.execute import Launch, Outcome, execute
+from tilewise.emulator.machine.findings import Finding, Kind
 from tilewise.emulator.machine.lanes import Geometry
 from tilewise.errors import LimitError
 
-SAMPLE_LANES = 1 << 14  # threads that are interpreted before anything is decided
-# seconds of the machine: a statement, each thread that takes part in it, a touch of global memory, of shared memory
+SAMPLE_LANES = 1 << 14  # threads that are interpreted before the decision
+# seconds of the interpreter: a statement, each of its threads, an access of global memory, of shared memory
 STEP, LANE, ACCESS, SHARED_ACCESS = 2e-4, 6e-9, 6e-8, 1e-8
-PREPARE = 4e-9  # a byte of memory that a launch is given
-COUNTED_BLOCKS = 32  # of a grid of so many one is run one thread after another
+PREPARE = 4e-9  # for each byte that a launch's arguments point to
+COUNTED_BLOCKS = 32  # of a grid of at least this size one block is run instrumented
 SAMPLE_SECONDS = 1.0  # for the first blocks of one launch
-MAX_SAVED_BYTES = 128 << 20  # of memory that is kept to begin a launch again
+MAX_SAVED_BYTES = 128 << 20  # of memory saved to restart a launch
 
 
 @dataclass
 class KernelRun:
-    """One launch: what is needed to run any of its blocks."""
+    """One launch."""
 
     s: Session
     site: Any
-    program: Any  # for the machine; None where it cannot run this kernel
+    program: Any  # for the interpreter; None if it does not support this kernel
     geometry: Geometry
     arguments: int
     shared: int
-    record_findings: Any
+
+
+def record_findings(s: Session, collector: Collector, given: Arguments) -> None:
+    """Add the interpreter's findings to those of the program; an assertion is a sticky error."""
+    for finding in collector.findings():
+        if s.cuda.phrase is not None:
+            s.cuda.phrase(finding, given)
+        known = next((f for f in s.faults.kernel if _same(f, finding)), None)
+        if known is None:
+            _explain(finding, given)
+            s.faults.add_kernel(finding)
+        else:
+            known.count += finding.count
+        if finding.kind is Kind.ASSERTION:
+            s.cuda.sticky = s.cuda.fail(codes.ASSERTED)
+
+
+def _same(a: Finding, b: Finding) -> bool:
+    return (a.kind, a.place, a.array, a.access, a.hazard) == (b.kind, b.place, b.array, b.access, b.hazard)
+
+
+def _explain(finding: Finding, given: Arguments) -> None:
+    """Explain a kernel's fault by its cause in host code: memory that was not copied to, or allocated too small."""
+    block = given.block_of(finding.array)
+    if block is None:
+        return
+    if finding.kind is Kind.UNINITIALISED_READ and (not block.written or block.kind == "__device__"):
+        finding.hint = missing_copy_hint(block)
+    elif finding.kind is Kind.UNINITIALISED_READ and block.pitch:
+        row = f"(T*)((char*){finding.array} + y * pitch) + x"
+        finding.hint = f"rows of {block.name} are {block.pitch} bytes apart: {row}"
+    elif finding.kind is Kind.UNINITIALISED_READ:
+        finding.hint = partial_copy_hint(block) or finding.hint
+    elif finding.kind is Kind.OUT_OF_BOUNDS:
+        named = "" if block.name == finding.array else f"{finding.array} is "
+        finding.evidence = named + describe(block)
 
 
 def sample_of(geometry: Geometry) -> np.ndarray:
-    """Some blocks of a grid: the first, the last, and others evenly between them."""
+    """Some blocks of a grid, evenly spaced, the first and last included."""
     count = max(4, SAMPLE_LANES // geometry.threads)
     return distinct(np.linspace(0, geometry.blocks - 1, min(count, geometry.blocks)).astype(np.int64))
 
 
 def setup_seconds(run: KernelRun) -> float:
-    """About what the machine takes to look at the memory of a launch, before anything runs."""
+    """Estimated seconds of the interpreter to inspect the memory of a launch."""
     return PREPARE * sum(b.size for b in {id(b): b for b in pointed_blocks(run.s, run.site, run.arguments)}.values())
 
 
 def seconds(outcome: Outcome, lanes: float) -> float:
-    """About what the machine took for these statements, with so many threads each."""
+    """Estimated seconds of the interpreter for these statements, with `lanes` threads each."""
     count = outcome.counters
-    touches = count.get("loads", 0) + count.get("stores", 0) + 4 * count.get("atomics", 0)
+    accesses = count.get("loads", 0) + count.get("stores", 0) + 4 * count.get("atomics", 0)
     shared = count.get("uses", 0) + count.get("shared_writes", 0)
-    return outcome.steps * (STEP + LANE * lanes) + ACCESS * touches + SHARED_ACCESS * shared
+    return outcome.steps * (STEP + LANE * lanes) + ACCESS * accesses + SHARED_ACCESS * shared
 
 
 def interpret(run: KernelRun, given: Arguments, values: dict[str, Any], blocks: Any, steps: int) -> Outcome:
@@ -75,11 +113,11 @@ def interpret(run: KernelRun, given: Arguments, values: dict[str, Any], blocks: 
         made.statements = made.steps * geometry.threads * (geometry.blocks if blocks is None else len(blocks))
         return made
     finally:
-        run.record_findings(s, collector, given)
+        record_findings(s, collector, given)
 
 
 def run_blocks(run: KernelRun, given: Arguments, values: dict[str, Any]) -> tuple[Outcome, float]:
-    """All blocks; what the interpreted ones counted, and how many times that is to be taken for the whole grid."""
+    """All blocks; the interpreted ones' counts, and the factor from these to the whole grid."""
     card, geometry = run.s.cuda, run.geometry
     lanes = geometry.blocks * geometry.threads
     sample = sample_of(geometry) if lanes > SAMPLE_LANES else np.arange(geometry.blocks)
@@ -107,7 +145,7 @@ def run_blocks(run: KernelRun, given: Arguments, values: dict[str, Any]) -> tupl
 
 
 def _restart(run: KernelRun, given: Arguments, before: list[tuple[Any, Any, Any]]) -> tuple[Outcome, float]:
-    """The first blocks took too long: what they changed is undone, and the launch is compiled."""
+    """The first blocks took too long: restore memory, and run the launch compiled."""
     for block, data, state in before:
         run.s.memory.view(block.address, block.size)[:] = data
         run.s.memory.restore_states(state)
@@ -117,13 +155,12 @@ def _restart(run: KernelRun, given: Arguments, before: list[tuple[Any, Any, Any]
         values = fresh.read(run.arguments)
         assert values is not None
         return interpret(run, fresh, values, None, 1 << 40), 1.0
-    made = _run_compiled_blocks(run, [(0, run.geometry.blocks)], 0)
     given.forget()
-    return made
+    return _run_compiled_blocks(run, [(0, run.geometry.blocks)], 0)
 
 
 def run_compiled(run: KernelRun) -> tuple[Outcome, float] | str:
-    """All blocks as compiled code; or why that cannot be."""
+    """All blocks as compiled code; or why it cannot be compiled."""
     made = compiled(run.s, run.site, run.geometry)
     if isinstance(made, str):
         return made
@@ -131,32 +168,32 @@ def run_compiled(run: KernelRun) -> tuple[Outcome, float] | str:
 
 
 def _run_compiled_blocks(run: KernelRun, ranges: list[tuple[int, int]], sampled: int) -> tuple[Outcome, float]:
-    """What was counted in the first blocks, and how many times that is to be taken; or, of a small grid that only one
-    by one could be counted in, about a load and a store of each thread."""
+    """Counts of the instrumented blocks, and the factor to the whole grid; without such blocks, an estimate of a load
+    and a store per thread."""
     made = compiled(run.s, run.site, run.geometry)
     assert isinstance(made, CompiledKernel)
     record, geometry = run.s.cuda.launches[-1], run.geometry
-    watch = 0 if sampled else _instrumented_blocks(run)
-    record["lanes"], work = made.run(geometry, run.arguments, run.shared, ranges, watch)
+    instrumented = 0 if sampled else _instrumented_blocks(run)
+    record["lanes"], work = made.run(geometry, run.arguments, run.shared, ranges, instrumented)
     mark_changed(run)
     record["interpreted_blocks"] = sampled
     record["compiled_blocks"] = sum(last - first for first, last in ranges)
     if work is not None:
-        return work, geometry.blocks / watch
+        return work, geometry.blocks / instrumented
     threads = geometry.blocks * geometry.threads
     return Outcome({"loads": threads, "stores": threads}, Costs(geometry.threads), [], 1, 1, threads), 1.0
 
 
 def _instrumented_blocks(run: KernelRun) -> int:
-    """How many blocks are run one thread after another, to look for races and to count the work: those that hold
-    INSTRUMENTED_THREADS where the machine runs none, else one of many."""
+    """How many blocks are run instrumented, to find races and count work: as many as have INSTRUMENTED_THREADS if the
+    interpreter does not support the kernel, else one of a large grid."""
     if run.program is None:
         return min(run.geometry.blocks, max(1, INSTRUMENTED_THREADS // run.geometry.threads))
     return int(run.geometry.blocks >= COUNTED_BLOCKS)
 
 
 def mark_changed(run: KernelRun) -> None:
-    """What the launch may have stored to has been written, by this line."""
+    """Mark the blocks that the launch may have stored to as written at its line."""
     line = run.site.node.line
     for block in pointed_blocks(run.s, run.site, run.arguments, changed=True, program=run.program):
         block.written = True
@@ -167,7 +204,7 @@ def mark_changed(run: KernelRun) -> None:
 
 
 def _saved_memory(given: Arguments) -> list[tuple[Any, Any, Any]] | None:
-    """The memory that the launch may change, as it is now; None where that is too much to keep."""
+    """A copy of the memory that the launch may change; None if that is too large."""
     memory = given.s.memory
     changed = [block for block, buffer in given.blocks.values() if buffer.shadow is not None]
     if sum(b.size for b in changed) > MAX_SAVED_BYTES:
@@ -176,7 +213,7 @@ def _saved_memory(given: Arguments) -> list[tuple[Any, Any, Any]] | None:
 
 
 def _ranges(blocks: Any) -> list[tuple[int, int]]:
-    """Runs of numbers that follow each other, as (first, end)."""
+    """Runs of consecutive numbers, as (first, end)."""
     cuts = np.flatnonzero(np.diff(blocks) != 1) + 1
     parts = np.split(blocks, cuts)
     return [(int(p[0]), int(p[-1]) + 1) for p in parts]

@@ -1,4 +1,4 @@
-"""The functions that compiled code calls, by name: the runtime's, and those of the C library."""
+"""Addresses of the functions that compiled code calls: the runtime's, and those of the C library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewise.errors import EngineError
 
 
 def symbols_of(s: Session) -> dict[str, int]:
-    """Addresses of everything that the module written last names and does not define."""
+    """Addresses of the external functions of the last module."""
     known: dict[str, int] = s.state.setdefault("symbols", {})
     out: dict[str, int] = {}
     named = {e: d for e, d in s.program.externals.items() if not e.startswith("llvm.")}
@@ -33,7 +33,7 @@ def _address(s: Session, external: str, declaration: Any) -> int:
     result, parameters = runtime_signature(external, declaration)
     if name in FUNCTIONS:
         return s.address_of(name, result, parameters)
-    if "ptr" in (result, *parameters):  # the C library's own checks nothing
+    if "ptr" in (result, *parameters):  # the C library would access it unchecked
         raise EngineError(f"{name} is declared in a known header and not modelled")
     for library in _libraries(s):
         try:

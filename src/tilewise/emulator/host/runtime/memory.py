@@ -1,7 +1,7 @@
-"""The memory of a program, host and card: real pages, with one shadow byte a byte that says what may be done with it.
+"""The memory of a program, host and card: pages with a shadow byte for each byte, its state.
 
-0 nobody's · 1 without a value · 3 with one · 4 the card's, without a value · 6 the card's, with one. Objects stand far
-apart and their addresses are never given out twice, so that an overrun or a stale pointer meets a 0."""
+0 unaddressable · 1 uninitialised · 3 initialised · 4 the card's, uninitialised · 6 the card's, initialised. Objects are
+separated by unaddressable bytes and addresses are never reused, so that overruns and stale pointers meet a 0."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tilewise.errors import LimitError
 from tilewise.system.quantities import counted
 
 GUARD = 1 << 20
-SLACK = 4 << 20  # unused bytes on both sides of the memory and of its states: objects at its edges may end there
-PRIVATE = 1 << 20  # bytes that are mapped at once for what the runtime and compiled code keep from the program
+SLACK = 4 << 20  # unused bytes before and after the memory and the shadow: constant offsets may lead there
+PRIVATE = 1 << 20  # bytes that `private` maps at once
 STACK = 64 << 20
 STATIC = 4 << 30
 LEAST_GAP = 64
 LARGE = 1 << 20
-OVERCOMMIT = 4  # times its limit may be asked for: what nobody touches takes none, and the watch looks at what is taken
-SET_PADDING, MIN_PADDED = 64, 1 << 10  # rows of 2ᵏ bytes, each a block, would all begin in the same set of a cache
+OVERCOMMIT = 4  # allocations may exceed the limit this many times: the watch checks resident memory instead
+SET_PADDING, MIN_PADDED = 64, 1 << 10  # else blocks of 2ᵏ bytes would all begin in the same cache set
 UNINIT, INIT = 1, 3
-INIT_BIT = 2  # the bit that 3 and 6 have in common
+INIT_BIT = 2  # in 3 and 6
 CARD_UNINIT, CARD_INIT = 4, 6
-BUSY = 8  # beside 3: managed memory that a kernel has changed, and nobody has waited for it
+BUSY = 8  # with 3: memory that a kernel or a copy may still write, until the host synchronises
 PINNED = ("cudaMallocHost", "cudaHostAlloc")
 HOST_AND_CARD = ("cudaMallocManaged", *PINNED)
 
@@ -47,13 +47,13 @@ class Allocation:
     freed: int = 0  # the line
     host: bool = True
     device: bool = False
-    written: bool = False  # somebody put values into it
-    copied: bool = False  # its values were taken to the host, or the host reaches what a kernel stored there
+    written: bool = False  # by a copy, a memset, a library or a kernel
+    copied: bool = False  # to the host, or the host can access it
     pitch: int = 0
-    stored: int = 0  # the line of the launch whose kernel stored to it
-    failed: int = 0  # the line of a copy from or to it that failed
-    last_copy: tuple[int, int] = (0, 0)  # the line of the last copy into it, and how many bytes that was
-    initialised: bool = False  # of the card alone, and seen to have values everywhere
+    stored: int = 0  # line of the last launch that stored to it
+    failed: int = 0  # line of a copy from or to it that failed
+    last_copy: tuple[int, int] = (0, 0)  # line and bytes of the last copy into it
+    initialised: bool = False  # only the card can access it, and it was found to be completely initialised
 
     @property
     def end(self) -> int:
@@ -61,7 +61,7 @@ class Allocation:
 
 
 def describe(block: Allocation) -> str:
-    """An allocation in the program's words."""
+    """An allocation in messages."""
     name = f"{block.name} " if block.name else ""
     size = counted(block.size, "byte")
     if block.kind == "static":
@@ -92,9 +92,9 @@ class Memory:
         self.base = self.bytes.ctypes.data
         self._mappings: list[tuple[mmap.mmap, np.ndarray]] = []
         self._private, self._private_end = 0, 0
-        self.lock = threading.RLock()  # held by whoever is in the runtime, or looks at states while compiled code runs
-        self.collapse_due = False  # states are to be put together at the next call
-        self.may_uninitialise = False  # compiled code may take values away from an array, in no call of the runtime
+        self.lock = threading.RLock()  # held while the runtime runs, and while `collapse` reads states
+        self.collapse_due = False  # at the next runtime call
+        self.may_uninitialise = False  # compiled code may make initialised bytes uninitialised
         self.line_address, self.stack_address, self.epoch_address, self.native_address = (
             self.private(64) for _ in range(4)
         )
@@ -117,38 +117,38 @@ class Memory:
 
     @property
     def line(self) -> int:
-        """The line of the program that runs now."""
+        """The current line of the program."""
         return self._line.value
 
     @property
     def column(self) -> int:
-        """Where on that line the call begins that runs now; 0 where that is not known."""
+        """The column of the current call; 0 if unknown."""
         return self._column.value
 
     @property
     def epoch(self) -> int:
-        """Counts calls into the runtime, which may change what memory holds or is for."""
+        """Incremented by every runtime call: it may change the states of memory."""
         return self._epoch.value
 
     def next_epoch(self) -> None:
         self._epoch.value += 1
 
-    # -- giving out
+    # -- allocation
 
     @property
     def device_start(self) -> int:
         return self.base + self.size // 2
 
     def map_zeros(self, size: int) -> int:
-        """A large range of zeros outside of the program's memory, of which only what is touched takes pages."""
+        """A large range of zeros outside of the program's memory; its pages are allocated on first access."""
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
         pages = mmap.mmap(-1, size, flags=flags)
         self._mappings.append((pages, np.frombuffer(pages, np.uint8)))
         return int(self._mappings[-1][1].ctypes.data)
 
     def private(self, size: int) -> int:
-        """Zeros outside of the program's memory, where no store of the program leads: control words, and what compiled
-        code found out about arrays and relies on."""
+        """Zeros outside of the program's memory, which its stores cannot reach: control words, and results of checks
+        that compiled code relies on."""
         size = -(-size // 64) * 64
         if self._private + size > self._private_end:
             most = max(PRIVATE, -(-size // mmap.PAGESIZE) * mmap.PAGESIZE)
@@ -162,8 +162,8 @@ class Memory:
     def static(
         self, size: int, name: str, device: bool, host: bool = False, unset: bool = False, line: int = 0
     ) -> int:  # fmt: skip
-        """File-level memory: zero, which is a value, but for what is `unset`: that is to be given one before it is
-        read. `host`: the host reaches the card's memory, too."""
+        """Memory of a global variable: zero and initialised, or uninitialised if `unset`. `device` and `host`: managed
+        memory."""
         if device and host:
             return self.allocate(max(1, size), "__managed__", line, name, device=True, state=INIT).address
         if device:
@@ -231,10 +231,10 @@ class Memory:
         if last - first >= 1 << 20 and hasattr(mmap, "MADV_DONTNEED"):
             self._pages.madvise(mmap.MADV_DONTNEED, SLACK + first, last - first)
 
-    # -- finding
+    # -- lookup
 
     def find(self, address: int, near: bool = False) -> Allocation | None:
-        """The block an address is in; with `near`, the one it has just left."""
+        """The block that contains an address; with `near`, the closest one."""
         offset = address - self.base
         if not 0 <= offset < self.size:
             return None
@@ -270,24 +270,24 @@ class Memory:
         return self.shadow[at : at + size]
 
     def has(self, address: int, size: int, wanted: int, exactly: bool = False) -> bool:
-        """Whether all these bytes have these bits of their state; `exactly`: and no others."""
+        """Whether the states of all these bytes have these bits; `exactly`: and no others."""
         return self._states.has(address - self.base, size, wanted, exactly)
 
     def alike(self, address: int, size: int) -> int | None:
-        """The state that all these bytes have, at most a piece of the shadow; None where they differ."""
+        """The common state of all these bytes, at most a piece of the shadow; None if they differ."""
         return self._states.of(address - self.base, size)
 
     def change(self, address: int, size: int, keep: int = 255, give: int = 0) -> None:
-        """Of each byte's state the bits of `keep` stay and those of `give` are added."""
+        """state = state & keep | give, for each byte."""
         self._states.change(address - self.base, size, keep, give)
 
     def move(self, to: int, source: int, size: int, own: int = 0, take: int = 255) -> None:
-        """Bytes and their states, of which the bits of `own` stay and those of `take` come along."""
+        """Copy bytes and their states: state = state & own | source state & take."""
         self.view(to, size)[:] = self.view(source, size)
         self._states.copy(to - self.base, source - self.base, size, own, take)
 
     def set(self, address: int, value: int, size: int, keep: int = 255, give: int = 2) -> None:
-        """All these bytes are `value`. Zeros are the system's own, which take no memory before they are stored to."""
+        """memset. Whole pages of zeros are given back to the system, so that they take no memory."""
         at = address - self.base
         first, last = -(-at // mmap.PAGESIZE) * mmap.PAGESIZE, (at + size) // mmap.PAGESIZE * mmap.PAGESIZE
         if value & 255 or last - first < LARGE or sys.platform != "linux":
@@ -300,7 +300,7 @@ class Memory:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Compiled code runs, called by the runtime."""
+        """Release the lock while the runtime calls compiled code."""
         self.lock.release()
         try:
             yield
@@ -308,15 +308,15 @@ class Memory:
             self.lock.acquire()
 
     def save_states(self, address: int, size: int) -> SavedStates:
-        """The states as they are now, for `restore_states`."""
+        """A copy of the states, for `restore_states`."""
         return self._states.save(address - self.base, size)
 
     def restore_states(self, kept: SavedStates) -> None:
         self._states.restore(kept)
 
     def collapse(self, again: bool = False) -> None:
-        """Take less memory for the states of arrays that have values; called while compiled code runs, too. Where that
-        may take values away meanwhile it is left to the next call into the runtime."""
+        """Share pages of the shadow of initialised arrays. Another thread calls this while compiled code runs; if that
+        may change the states meanwhile, it is left to the next runtime call."""
         if self.may_uninitialise:
             self.collapse_due = True
         elif self.lock.acquire(blocking=False):
@@ -331,7 +331,7 @@ class Memory:
             self._states.collapse(block.address - self.base, block.size, again)
 
     def text(self, address: int, most: int = 1 << 20) -> bytes:
-        """A string up to its zero."""
+        """A string, without its zero."""
         at = address - self.base
         data = self.bytes[at : min(at + most, self.size)]
         step = 64

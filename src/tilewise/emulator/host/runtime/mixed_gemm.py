@@ -1,4 +1,4 @@
-"""cublasGemmEx: a product whose operands, result and arithmetic have types of their own."""
+"""cublasGemmEx: mixed-precision GEMM."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DTYPES = {
     10: ("CUDA_R_32I", "int32"),
     14: ("CUDA_R_16BF", "bfloat16"),
 }
-# cublasComputeType_t's numbers, and the types of A (which is B's, too) and C that each is there for
+# cublasComputeType_t's numbers, and the types of A and B, and of C, that each supports
 HALF, SINGLE, FAST, DOUBLE, INTEGER = (64, 65), (68, 69), (74, 75, 77), (70, 71), (72, 73)
 PAIRS: dict[tuple[int, ...], tuple[tuple[int, int], ...]] = {
     HALF: ((2, 2),),
@@ -30,7 +30,7 @@ PAIRS: dict[tuple[int, ...], tuple[tuple[int, int], ...]] = {
     INTEGER: ((3, 10),),
 }
 SUPPORTED = {compute: pairs for computes, pairs in PAIRS.items() for compute in computes}
-INT8_STEP = 4  # bytes: the card reads int8 by words
+INT8_STEP = 4  # bytes: alignment of int8 operands
 
 
 @runtime("__cublas_gemm_ex", needs="ml_dtypes")
@@ -50,9 +50,9 @@ def gemm_ex(
     if isinstance(operands, int):
         return operands
     one, two, out = operands
-    if compute in HALF:  # the scalars' bits were handed on
+    if compute in HALF:  # alpha and beta were passed as bits
         alpha, beta = (float(np.uint16(bits).view(np.float16)) for bits in (alpha, beta))
-    # integers by doubles, which hold every sum of int8 products; halves by floats, as tensor cores add them
+    # doubles represent sums of int8 products exactly; tensor cores accumulate halves in floats
     wide = np.float64 if atype in (1, 3) else np.float32
     with np.errstate(over="ignore", invalid="ignore"):
         product = one.astype(wide) @ two.astype(wide)
@@ -67,11 +67,11 @@ def gemm_ex(
 
 
 def _dtype(number: int) -> Any:
-    import ml_dtypes  # late: few programs need it
+    import ml_dtypes  # lazy: few programs need it
 
     return getattr(ml_dtypes if number == 14 else np, DTYPES[number][1])
 
 
-def _refused(s: Session, text: str, cure: str) -> int:
-    s.faults.add(Kind.ARGUMENT, s.line, text, cure, access="gemm")
+def _refused(s: Session, text: str, hint: str) -> int:
+    s.faults.add(Kind.ARGUMENT, s.line, text, hint, access="gemm")
     return NOT_SUPPORTED

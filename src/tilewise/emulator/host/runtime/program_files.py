@@ -1,7 +1,7 @@
-"""The files that a program sees: under its folder to read, under --allow-write to write, and what it wrote itself.
+"""A program's files: it reads those under its folder, writes those under --allow-write.
 
-Writing anywhere else goes to memory: the program runs on and reads it back, nothing is touched, and that is told at the
-end. Every byte counts towards --limit-output as what is printed does, here and on the disk."""
+Writes anywhere else go to memory, from which the program reads them back; a note says so. All written bytes count
+towards --limit-output."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tilewise.emulator.host.file_broker import DIRECTORY, FLAGS, REGULAR
 from tilewise.emulator.host.runtime.c_memory import put_text, string, writable
 from tilewise.emulator.host.runtime.session import Session, runtime
 
-DEVICE_BYTES = 1 << 16  # that a file like /dev/urandom has: a stream reads a file whole
+DEVICE_BYTES = 1 << 16  # length of files like /dev/urandom: streams read whole files
 
 
 class MemoryFile(io.BytesIO):
-    """A file in memory whose bytes outlive its closing."""
+    """A file in memory whose content remains when it is closed."""
 
     def close(self) -> None:
         self.seek(0)
 
 
 class AppendedMemoryFile(MemoryFile):
-    """As `a` has it: what is written goes to the end."""
+    """Opened for appending."""
 
     def write(self, data: Any) -> int:
         self.seek(0, io.SEEK_END)
@@ -35,7 +35,7 @@ class AppendedMemoryFile(MemoryFile):
 
 
 def _random_bytes() -> bytes:
-    """The same in every run, as clocks are: splitmix64."""
+    """The same in every run: splitmix64."""
     x = np.arange(1, 1 + DEVICE_BYTES // 8, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
@@ -51,7 +51,7 @@ DEVICES: dict[str, Callable[[], bytes]] = {
 
 
 def opened(s: Session, name: str, mode: str) -> Any:
-    """A file to read or write, as fopen's mode says; None where it cannot be opened."""
+    """A file, opened with fopen's mode; None if it cannot be opened."""
     made = _opened(s, name, mode)
     if made is None:
         s.state["not opened"] = name, s.line
@@ -77,7 +77,7 @@ def _opened(s: Session, name: str, mode: str) -> Any:
             os.close(descriptor)
         return io.BytesIO(written[own].getvalue())
     if not allowed:
-        _tell(s, f"line {s.line}: {name} was not opened: it is outside the program's folder")
+        _note(s, f"line {s.line}: {name} was not opened: it is outside the program's folder")
     return None if descriptor is None else open(descriptor, mode + "b")
 
 
@@ -91,7 +91,7 @@ def _in_memory(s: Session, name: str, own: str, mode: str, written: dict[str, Me
     if before is None and mode[0] == "r":
         return None
     if own not in written:
-        _tell(
+        _note(
             s, f"line {s.line}: {name} is written to memory only, and read back from there: --allow-write DIR keeps it"
         )
     written[own] = (AppendedMemoryFile if mode[0] == "a" else MemoryFile)(
@@ -101,8 +101,7 @@ def _in_memory(s: Session, name: str, own: str, mode: str, written: dict[str, Me
 
 
 def put(s: Session, handle: Any, data: bytes) -> None:
-    """Write to a file of the program's, as far as --limit-output goes; in memory that counts the zeros between its end
-    and where a seek went, too."""
+    """Write to a file within --limit-output; for files in memory the zeros that a seek past the end adds count, too."""
     gap = 0
     if isinstance(handle, io.BytesIO) and not isinstance(handle, AppendedMemoryFile):
         gap = max(0, handle.tell() - handle.getbuffer().nbytes)
@@ -110,7 +109,7 @@ def put(s: Session, handle: Any, data: bytes) -> None:
     handle.write(data)
 
 
-def _tell(s: Session, note: str) -> None:
+def _note(s: Session, note: str) -> None:
     if note not in s.faults.notes:
         s.faults.notes.append(note)
 
@@ -134,7 +133,7 @@ def open_folder(s: Session, name: int) -> int:
 
 @runtime("__file_kind")
 def file_kind(s: Session, name: int, size: int) -> int:
-    """Whether a name is a file or a folder, and the file's size; -1 where there is none."""
+    """The kind of a path, file or folder; -1 if there is none. Stores the file's size."""
     answer = s.files.request("kind", string(s, name).decode("utf-8", "replace"))[0]
     own = answer.get("own", "")
     written: dict[str, MemoryFile] = s.state.setdefault("written", {})
@@ -150,7 +149,7 @@ def file_kind(s: Session, name: int, size: int) -> int:
 
 @runtime("__make_folder")
 def make_folder(s: Session, name: int) -> int:
-    """In memory, as files are; under --allow-write on the disk."""
+    """On disk under --allow-write, else in memory."""
     made: set[str] = s.state.setdefault("made folders", set())
     answer = s.files.request("make", string(s, name).decode("utf-8", "replace"))[0]
     own = answer.get("own")
@@ -164,7 +163,7 @@ def make_folder(s: Session, name: int) -> int:
 
 @runtime("__folder_entry")
 def folder_entry(s: Session, handle: int, at: int, name: int) -> int:
-    """Its kind, with its name put there; -1 behind the last one."""
+    """The kind of an entry, -1 behind the last one. Stores its name."""
     folders: list[list[tuple[str, int]]] = s.state.setdefault("folders", [])
     if not 0 <= handle < len(folders) or not 0 <= at < len(folders[handle]):
         return -1

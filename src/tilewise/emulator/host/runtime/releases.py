@@ -1,4 +1,4 @@
-"""Memory that a program takes and gives back: new, delete, and what every call that frees must find."""
+"""new, delete, and the checks of every deallocation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def delete(s: Session, address: int, array: int, line: int) -> None:
 
 
 def release(s: Session, address: int, call: str, kinds: tuple[str, ...], line: int) -> bool:
-    """Free a block with `call`; False, with a finding, where that is wrong."""
+    """Free a block with `call`; False, with a finding, if that is wrong."""
     if address == 0:
         return True
     memory: Memory = s.memory
@@ -100,7 +100,7 @@ def release(s: Session, address: int, call: str, kinds: tuple[str, ...], line: i
 
 
 def assigned_name(s: Session, line: int) -> str:
-    """The variable that is given the result of the call that runs: the last one assigned to before it."""
+    """The variable that the current call's result is assigned to: the last assignment before the call on its line."""
     text = s.source.line(line)
     found = ASSIGNED.findall(text[: s.memory.column - 1] if s.memory.column else text)
     return str(found[-1]) if found else ""

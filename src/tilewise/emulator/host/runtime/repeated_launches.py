@@ -1,11 +1,9 @@
-"""Launches on what they were given before: a benchmark's loop gives one kernel, or several in turn, the same data
-again and again.
+"""Skips launches that repeat an earlier one on the same data, as in the loops of benchmarks.
 
-What a kernel does follows from its arguments and from the card's memory. From its second launch on, that memory is kept
-as it was before and, where it changed, as it was afterwards: the same launch on the same memory comes to the same, and
-is not run. A launch that changed nothing, and after which nothing was called that could, is not even compared: so large
-memory has to be looked at once only. Whether this is so rests on what was compared and called, never on a clock, so
-that a program prints the same in every run."""
+A kernel is a function of its arguments and of the card's memory. From a kernel's second launch on, that memory is saved
+before it and, where it changed, after it: an equal launch on equal memory copies the result instead of running. After a
+launch that changed nothing, memory is not even compared until a call that may change it: large memory is compared only
+once. None of this depends on a clock, so that output is deterministic."""
 
 from __future__ import annotations
 
@@ -21,36 +19,27 @@ from tilewise.emulator.host.runtime.session import Session
 from tilewise.emulator.machine.execute import Outcome
 from tilewise.system.memory import resident
 
-OTHER_INPUTS = (
-    "tex1D",
-    "tex2D",
-    "tex3D",
-    "surf",
-    "clock64",
-    "clock()",
-    "%clock",
-    "%globaltimer",
-)  # what else a kernel may depend on
-MAX_SAVED_BYTES = 64 << 20  # bytes of the card's memory that are kept, for all launches together
-MAX_MISSES = 2  # a launch that finds other memory so often is not looked at any more
-MAX_LARGE_COMPARISONS = (
-    8  # at large memory, for a launch that follows itself: its first ones may find faults, or be interpreted
-)
-MAX_LAUNCHES = 4096  # launches that are told apart
+OTHER_INPUTS = (  # what else a kernel may depend on
+    "tex1D", "tex2D", "tex3D", "surf", "clock64", "clock()", "%clock", "%globaltimer",
+)  # fmt: skip
+MAX_SAVED_BYTES = 64 << 20  # of the card's memory, for all launches together
+MAX_MISSES = 2  # a launch that finds other memory more often is no longer compared
+MAX_LARGE_COMPARISONS = 8  # of a launch that follows itself; the first ones may be interpreted or find faults
+MAX_LAUNCHES = 4096  # different launches
 
-Copy = tuple[int, Any, Any]  # of a block: its address, its bytes, their states
+Copy = tuple[int, Any, Any]  # of a block: address, bytes, states
 
 
 @dataclass
 class LaunchRecord:
-    """A launch that has run: the card's memory before it, what it made of it, and what it came to."""
+    """A launch that has run, with the card's memory before and after it."""
 
     result: tuple[Outcome, float] | None = None
     before: list[Copy] = field(default_factory=list)
-    after: list[Copy] = field(default_factory=list)  # of the blocks that it changed
+    after: list[Copy] = field(default_factory=list)  # only blocks that it changed
     misses: int = 0
-    large_comparisons: int = 0  # how often large memory was compared for it
-    unchanged_at: int = -1  # it changed nothing, and this many calls had been made that may change the card's memory
+    large_comparisons: int = 0
+    unchanged_at: int = -1  # the value of Session.changes at which it changed nothing
 
     @property
     def bytes(self) -> int:
@@ -58,20 +47,20 @@ class LaunchRecord:
 
 
 def reachable(s: Session) -> list[Allocation]:
-    """All memory that some kernel could reach."""
+    """All memory that a kernel could access."""
     memory = s.memory
     return [b for b in (*memory.device_blocks, *memory.blocks) if b.device and not b.freed]
 
 
 def _states(s: Session, block: Allocation) -> Any:
-    """Who waits for managed memory is the host's matter."""
+    """Without BUSY, which is state of the host."""
     return s.memory.state(block.address, block.size) & (255 ^ BUSY)
 
 
 def repeated(run: KernelRun, execute: Callable[[], tuple[Outcome, float]]) -> tuple[Outcome, float]:
-    """What the launch comes to: as it was before, where nothing else is possible; else by running it."""
+    """Copy the result of an equal launch, or execute this one."""
     s = run.s
-    if any(word in s.source.text for word in OTHER_INPUTS):
+    if any(name in s.source.text for name in OTHER_INPUTS):
         return execute()
     known: dict[Any, LaunchRecord] = s.state.setdefault("launched", {})
     key = _key(run)
@@ -109,8 +98,8 @@ def _size(s: Session) -> int:
 def _run_and_compare(
     s: Session, last: LaunchRecord, execute: Callable[[], tuple[Outcome, float]]
 ) -> tuple[Outcome, float]:
-    """Run it once more after itself, and find out whether it changes anything: a copy is not kept."""
-    copies = 4 * _size(s)  # bytes and states, and both once more while they are compared
+    """Execute a launch that follows itself, and find out whether it changes memory; the copy is not kept."""
+    copies = 4 * _size(s)  # bytes and states, and temporaries of both while they are compared
     if last.large_comparisons > MAX_LARGE_COMPARISONS or copies + resident() > s.options.memory // 8 * 7:
         return execute()
     last.large_comparisons += 1
@@ -123,14 +112,14 @@ def _run_and_compare(
     if same and not any(_changed(s, b, kept) for b, kept in zip(blocks, before, strict=True)):
         last.result, last.unchanged_at = result, s.changes
     elif same:
-        last.large_comparisons += MAX_LARGE_COMPARISONS // 3  # it goes on changing, it seems
+        last.large_comparisons += MAX_LARGE_COMPARISONS // 3  # it will probably change memory every time
     return result
 
 
 def _run_and_save(
     s: Session, known: dict[Any, LaunchRecord], last: LaunchRecord, execute: Callable[[], tuple[Outcome, float]]
 ) -> tuple[Outcome, float]:
-    """Run it, with the card's memory kept as it was and as it is then."""
+    """Execute the launch and save the card's memory before and after it."""
     blocks = reachable(s)
     if last.misses > MAX_MISSES or sum(b.size for b in blocks) + sum(x.bytes for x in known.values()) > MAX_SAVED_BYTES:
         last.misses = MAX_MISSES + 1
@@ -175,6 +164,6 @@ def _key(run: KernelRun) -> Any:
 
 
 def _side_effects(s: Session) -> tuple[int, ...]:
-    """What a launch may do beside its memory: print, find faults, launch others."""
+    """Counts of what a launch may do besides changing memory: print, find faults, launch kernels."""
     children = s.state.get("launched by kernels", 0)
     return s.console.count, sum(f.count for f in s.faults.all()), len(s.faults.notes), children

@@ -1,4 +1,4 @@
-"""scanf's conversions."""
+"""Input conversions of scanf."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMBER = {"d": rb"[-+]?\d*\Z", "f": rb"[-+]?(\d+\.?\d*|\.\d*)?([eE]?[-+]?\d*)?\Z
 
 
 def scan(s: Session, format_: bytes, arguments: list[tuple[int, int]], take: Callable[[], bytes]) -> tuple[int, bytes]:
-    """How many values were read (-1 at the end of input), and what was read too far."""
+    """The number of converted values (-1 at the end of input), and the lookahead character."""
     lookahead = take()
     done, used, at = 0, 0, 0
     while at < len(format_):

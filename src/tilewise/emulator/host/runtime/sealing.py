@@ -1,8 +1,8 @@
-"""No page of the process is both written to and executed while a program runs.
+"""W^X: no page of the process is both writable and executable while a program runs.
 
-LLVM's machine code is not writable once it is finished. The stubs by which compiled code calls the runtime (closures of
-libffi) are: ctypes keeps them on pages that are both. Those lose the right to be written here before the program's
-first instruction, and are written to, but not executed, for as long as a stub is made, inside the runtime."""
+LLVM's finished machine code is not writable, but the stubs by which compiled code calls the runtime (libffi closures)
+are: ctypes allocates them on pages that are both. Before the program starts these become read-only; while the runtime
+creates another stub they are writable and not executable."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tilewise.errors import EngineError
 MAPS = "/proc/self/maps"
 READ, WRITE, EXEC = 1, 2, 4
 
-_sealed: list[tuple[int, int]] = []  # pages: where they begin and end
+_sealed: list[tuple[int, int]] = []  # ranges of pages
 
 
 def writable_code() -> list[tuple[int, int]]:
-    """Where memory begins and ends that may be both written and executed; nothing where the system does not tell."""
+    """Ranges of memory that are both writable and executable; empty if the system does not list them."""
     try:
         with open(MAPS, encoding="utf-8", errors="replace") as maps:
             rows = [line.split(None, 2) for line in maps]
@@ -37,9 +37,9 @@ def _protect(start: int, end: int, rights: int) -> None:
 
 
 def reserve(stubs: int) -> None:
-    """Have pages for so many more stubs: in the sandbox no page can be had that is both, even for a moment."""
+    """Allocate pages for this many stubs: in the sandbox no page can be mapped that is writable and executable."""
     form = ctypes.CFUNCTYPE(None)
-    del [form(_nothing) for _ in range(stubs)][:]  # ctypes keeps what is freed
+    del [form(_nothing) for _ in range(stubs)][:]  # ctypes keeps the pages
 
 
 def _nothing() -> None:
@@ -47,14 +47,14 @@ def _nothing() -> None:
 
 
 def seal() -> None:
-    """Take the right to be written from every page that is executed. Stubs are made by `unsealed` from then on."""
+    """Make every executable page read-only. From now on stubs are created inside `unsealed`."""
     _sealed[:] = writable_code()
     _set_rights(READ | EXEC)
 
 
 @contextlib.contextmanager
 def unsealed() -> Iterator[None]:
-    """Stubs may be made here, by the runtime: compiled code does not run, and its stubs are not executed meanwhile."""
+    """The runtime may create stubs inside; compiled code does not run meanwhile."""
     _set_rights(READ | WRITE)
     try:
         yield

@@ -25,8 +25,8 @@ Function = Callable[..., Any]
 FUNCTIONS: dict[str, Function] = {}  # of the runtime, by the name the program calls
 NEEDS: dict[str, str] = {}  # modules to import before the program starts, by the function that uses them
 MAX_REPORTED_LAUNCHES = 1000
-CALLS_PER_TIME_CHECK = 32  # calls from one look at the time to the next, which takes a microsecond
-# what a program calls between two launches that leaves the card's memory as it is
+CALLS_PER_TIME_CHECK = 32  # reading the clock takes a microsecond
+# functions that do not change the card's memory
 HARMLESS = frozenset({
     "rt_launch", "rt_all_initialised", "__cuda_event", "__cuda_event_record", "__cuda_event_free", "__cuda_elapsed",
     "__cuda_last", "__cuda_sync", "__cuda_error_text", "__cuda_device", "__cuda_properties", "__cuda_attribute",
@@ -38,22 +38,22 @@ CTYPES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "i16": c
 
 
 def runtime(*names: str, needs: str = "") -> Callable[[Function], Function]:
-    """Register a function of the runtime; it is called with the session first.
+    """Register a function of the runtime; its first argument is the session.
 
-    `needs`: a module that it imports, and that few programs need; in the sandbox nothing can be imported any more."""
+    `needs`: a module that it imports and that few programs need; it is imported before the sandbox starts."""
 
-    def keep(function: Function) -> Function:
+    def register(function: Function) -> Function:
         for name in names:
             FUNCTIONS[name] = function
             if needs:
                 NEEDS[name] = needs
         return function
 
-    return keep
+    return register
 
 
 def strip_file_numbers(text: str) -> str:
-    """Lines of included files have large numbers, which name the file, too: in a sentence they are the file's own."""
+    """Line numbers of included files encode the file, too (see `sources.SPAN`): in messages, only the line."""
     return LINE.sub(lambda found: f"line {int(found[1]) % SPAN}", text) if text else text
 
 
@@ -72,16 +72,16 @@ class Session:
         self.program: Any = None
         self.cuda: Any = None
         self.files: Any = None  # the broker in the parent process
-        self.sandbox = ""  # what the system holds this process to
-        self.at_end: list[Function] = []  # checks when the program has ended by itself
-        self.at_exit: list[tuple[int, int | None]] = []  # functions given to atexit; destructors and their objects
-        self.overruns: dict[int, Any] = {}  # blocks that were overrun: how far, by what size, where
-        self.before_report: list[Function] = []  # what is settled before findings are told, however it ended
-        self.wanted = ""  # what it asked for and was not given: arguments, input
-        self.arguments = 0  # how many the program was given
+        self.sandbox = ""  # how this process is confined
+        self.at_end: list[Function] = []  # checks after a normal end or abort
+        self.at_exit: list[tuple[int, int | None]] = []  # functions of atexit; destructors and their objects
+        self.overruns: dict[int, Any] = {}  # by block: how far, element size, line, finding
+        self.before_report: list[Function] = []  # final checks, however the program ended
+        self.wanted = ""  # missing "arguments" or "input"
+        self.arguments = 0  # number of the program's arguments
         self.calls = 0  # of the runtime
-        self.changes = 0  # calls so far that may have changed the card's memory
-        self.state: dict[str, Any] = {}  # of rand, streams, files …
+        self.changes = 0  # calls that may have changed the card's memory
+        self.state: dict[str, Any] = {}  # of rand, streams, files, …
         self._lock = threading.Lock()
         self._callbacks: list[Any] = []
 
@@ -95,7 +95,7 @@ class Session:
     # -- ends
 
     def leave(self, status: int) -> None:
-        """Behind main, and by exit(): what atexit was given and the destructors of static objects, last first."""
+        """After main, and in exit(): run atexit functions and destructors of static objects in reverse order."""
         while self.at_exit:
             function, this = self.at_exit.pop()
             if this is None:
@@ -105,16 +105,16 @@ class Session:
         self.finish(status)
 
     def lacks_input(self) -> None:
-        """A number was read from an empty input: a variable without a value follows from that, and what it leads to."""
+        """A number was read from empty input: a following fault is not the program's, but ends the run."""
 
-        def ends(line: int) -> None:
+        def end(line: int) -> None:
             message = f"line {line}: the program wants input and was given none: tilewise run FILE < INPUT"
             self.finish(1, "crash", message)
 
-        self.faults.on_missing_input = ends
+        self.faults.on_missing_input = end
 
     def finish(self, status: int, ended: str = "exit", message: str = "") -> None:
-        """Tell what was found, and end this process, whatever telling it raises."""
+        """Report the findings and end this process, even if that raises an error."""
         with self._lock:
             try:
                 lost = self._settle(ended)
@@ -128,12 +128,12 @@ class Session:
                 os._exit(status & 255)
 
     def _settle(self, ended: str) -> str:
-        """The last checks, and what is still buffered; a sentence where that cannot be written."""
+        """Run the final checks and flush buffers; an error message if that fails."""
         if ended in ("exit", "abort"):
             for check in self.at_end:
                 try:
                     check(self)
-                except Exception as error:  # a check must not hide what was found
+                except Exception as error:  # the findings so far are still reported
                     self.faults.notes.append(f"a check at the end failed: {error}")
         for settle in self.before_report:
             settle(self)
@@ -141,7 +141,7 @@ class Session:
             self.console.close()
             for stream in self.state.get("streams", {}).values() if ended == "exit" else ():
                 if not isinstance(stream.handle, int) and not stream.handle.closed:
-                    stream.handle.flush()  # as C's exit does: os._exit leaves what Python has buffered
+                    stream.handle.flush()  # os._exit does not
         except OSError as error:  # a full disk, a terminal that was closed
             return f"what the program wrote cannot be written: {error.strerror or error}"
         return ""
@@ -161,14 +161,15 @@ class Session:
         }  # fmt: skip
 
     def _next_epoch(self) -> None:
-        """Calls that follow each other closely keep the watch from its turn: here the program looks itself."""
+        """Increment the epoch, and check the time limit: frequent calls may hold the GIL, so that the watch
+        thread may not run."""
         self.memory.next_epoch()
         self.calls += 1
         if self.calls % CALLS_PER_TIME_CHECK == 0 and time.thread_time() > self.options.seconds:
             raise LimitError(f"{self.options.too_long}; it was near line {self.source.place(self.line, 1).line} then")
 
     def guarded(self, function: Function) -> Function:
-        """A callback from compiled code: an error in it ends the program, it is never lost."""
+        """A callback for compiled code: any exception ends the program."""
         quiet = function is FUNCTIONS.get("rt_all_initialised")
         changing = not any(function is FUNCTIONS.get(name) for name in HARMLESS)
         memory = self.memory
@@ -195,7 +196,7 @@ class Session:
         return call
 
     def _end(self, status: int, ended: str, message: str) -> None:
-        """Compiled code never goes on behind what ends it, even where the parent does not read the report."""
+        """Like `finish`, but ends the process even if the report cannot be sent."""
         try:
             self.finish(status, ended, message)
         except BaseException:

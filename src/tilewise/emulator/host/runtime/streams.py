@@ -1,4 +1,4 @@
-"""std::cout and string streams: numbers as C++ prints them, with width, precision and flags."""
+"""C++ streams: output formatted with width, precision and flags; input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewise.errors import EngineError
 
 @dataclass
 class OutputStream:
-    """One output stream's state; `target` is 1, 2, or its own buffer."""
+    """State of an output stream; `target`: 1 (stdout), 2 (stderr), or its own number."""
 
     target: int
     width: int = 0
@@ -24,14 +24,14 @@ class OutputStream:
     fixed: str = ""  # "f" or "e"
     base: int = 10
     align: int = 0  # 1 left, 2 internal
-    boolalpha: bool = False  # boolalpha
+    boolalpha: bool = False
     plus: bool = False
     point: bool = False
     upper: bool = False
     showbase: bool = False
     buffer: bytearray | None = None
     handle: object = None
-    read_from: str = ""  # a file that a std::fstream reads; writing into the midst of it is not modelled
+    read_from: str = ""  # the file of a std::fstream that is open for reading: writing is refused
 
 
 SETTINGS: tuple[tuple[str, Callable[[int], object]], ...] = (  # by their numbers in streams.h
@@ -98,7 +98,7 @@ def os_real(s: Session, number: int, value: float) -> None:
 
 
 def real_text(o: OutputStream, value: float) -> bytes:
-    places = o.precision if o.precision >= 0 else 6  # fewer than none are no wish, as printf has it
+    places = o.precision if o.precision >= 0 else 6  # a negative precision is ignored, as by printf
     check_places(places)
     kind = o.fixed or "g"
     flags = (b"+" if o.plus else b"") + (b"#" if o.point and kind == "g" else b"")
@@ -134,7 +134,7 @@ def os_pointer(s: Session, number: int, value: int) -> None:
 
 @runtime("__os_set")
 def os_set(s: Session, number: int, what: int, value: int) -> int:
-    """Change a stream's state; the old value of width and precision."""
+    """Set a member of SETTINGS; the old value of width or precision, else 0."""
     o = out(s, number)
     name, kind = SETTINGS[what]
     old = getattr(o, name)
@@ -209,7 +209,7 @@ class InputStream:
 def source(s: Session, number: int) -> InputStream:
     known: dict[int, InputStream] = s.state.setdefault("in", {0: InputStream(None)})
     found = known.get(number)
-    if found is None:  # a file that could not be opened: reading from it fails
+    if found is None:  # a file that could not be opened
         found = InputStream(b"")
         found.good = False
     return found
@@ -237,7 +237,7 @@ def is_file(s: Session, name: int) -> int:
 
 @runtime("__is_word")
 def is_word(s: Session, number: int, kind: int) -> int:
-    """The next word (0), line (1), character (2) or one that is no space (3), kept; its length, or -1 at the end."""
+    """Extract a word (0), line (1), character (2) or non-space character (3); its length, -1 at the end of input."""
     i = source(s, number)
     c = i.take(s)
     if kind in (0, 3):
@@ -258,7 +258,7 @@ def is_word(s: Session, number: int, kind: int) -> int:
 
 @runtime("__is_number")
 def is_number(s: Session, number: int, kind: int) -> int:
-    """A number from the stream into the kept word: 1 where there is one."""
+    """Extract the text of a number: 1 if there is one."""
     import re
 
     i = source(s, number)
@@ -302,7 +302,7 @@ def is_good(s: Session, number: int) -> int:
 
 @runtime("__is_at")
 def is_at(s: Session, number: int, to: int, origin: int) -> int:
-    """Where a stream is read (to -1), what comes next (-2), or: read on from `to` behind its begin, here or its end."""
+    """tellg (to = -1), peek (to = -2), else seekg to `to` behind the begin (0), here (1) or the end (2)."""
     i = source(s, number)
     if i.data is None:
         i.take(s)
@@ -316,6 +316,6 @@ def is_at(s: Session, number: int, to: int, origin: int) -> int:
 
 
 @runtime("__is_mend")
-def is_mend(s: Session, number: int) -> None:
-    """The end was met while something had been read: that is no failure yet."""
+def is_clear(s: Session, number: int) -> None:
+    """The end of input was met after something had been read: no failure yet."""
     source(s, number).good = True

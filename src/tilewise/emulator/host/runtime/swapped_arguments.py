@@ -1,6 +1,6 @@
-"""Two sizes of a launch that stand in each other's place: `f<<<…>>>(a, rows, cols)` of a kernel f(a, cols, rows).
+"""Swapped arguments of a launch: `f<<<…>>>(a, rows, cols)` of a kernel f(a, cols, rows).
 
-Names alone prove nothing (a transpose may mean it): it is a fault where the same launch went wrong, else a remark."""
+A transpose may intend it, so it is a fault only if the same launch has other faults, else a note."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WENT_WRONG = frozenset({Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED_READ, Kind.RACE, 
 
 
 def swapped(s: Session, site: Any, arguments: int) -> list[tuple[str, str, int, int]]:
-    """Pairs of arguments, each named as the other's parameter, with values that differ."""
+    """Pairs of arguments that have the name of each other's parameter, and different values."""
     names = [p.name.lower() for p in site.kernel.parameters]
     texts = [text.strip().lower() for text in site.node.written]
     found = []
@@ -37,7 +37,7 @@ def _integer(s: Session, site: Any, arguments: int, which: int) -> int | None:
 
 
 def report_swapped(s: Session, site: Any, arguments: int, before: set[int]) -> None:
-    """After a launch; `before` are the findings that there were then."""
+    """After a launch; `before`: ids of the findings before it."""
     for one, two, first, second in swapped(s, site, arguments):
         name, line = site.kernel.name, site.node.line
         message = f"{name} takes ({two}, {one}) here and is given ({one}, {two}), that is {first} and {second}"

@@ -1,4 +1,4 @@
-"""Thrust's memory of the card, which the host reads and writes on its behalf."""
+"""Memory of thrust::device_vector, and copies from and to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def free(s: Session, address: int) -> None:
 
 @runtime("__thrust_copy")
 def copy(s: Session, to: int, source: int, size: int) -> None:
-    """Bytes and whether they have a value, wherever they lie; whose memory it is stays."""
+    """Copy bytes and whether they are initialised, between host and card."""
     m = s.memory
     for address in (source, to):
         if size < 0 or not m.inside(address, size) or not m.state(address, size).all():
@@ -32,6 +32,6 @@ def copy(s: Session, to: int, source: int, size: int) -> None:
             s.faults.add(Kind.OUT_OF_BOUNDS, s.line, text, hint, access="thrust")
             return
     move(s, to, source, size)
-    taken = m.find(source)
-    if taken is not None:
-        taken.copied, taken.stored = True, 0
+    block = m.find(source)
+    if block is not None:
+        block.copied, block.stored = True, 0

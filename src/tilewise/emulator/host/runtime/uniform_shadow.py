@@ -1,8 +1,8 @@
-"""The shadow of a program's memory, where it says the same of every byte: held once for all such pages.
+"""The shadow of a program's memory, with shared pages for ranges of equal states.
 
-Arrays are allocated whole, filled whole and copied whole: nearly all of their shadow is one state over and over. Such
-pieces are mapped onto the pages of a small file that holds nothing but that state, privately, so that a store of
-another state gives the page a copy of its own and no other. Where the system has no such files each byte is written."""
+Arrays are allocated, filled and copied as a whole, so that nearly all of their states are equal. Pieces of equal states
+are mapped privately (copy-on-write) onto the pages of a small file that contains only that state: a store of another
+state copies one page. On systems without memfd_create each byte is written."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from typing import Any
 
 import numpy as np
 
-LEAST = 1 << 14  # bytes from which on asking the system pays
+MIN_COMPARED = 1 << 14  # bytes from which on comparing as a whole pays
 PIECE = 1 << 20  # bytes that are mapped, or compared, at once
-FILE = 2 * PIECE  # of each state; pieces beside each other continue in it, so that the system joins them
+FILE = 2 * PIECE  # bytes; adjacent pieces continue in the file, so that the kernel merges their mappings
 KINDS = frozenset({0, 1, 3, 4, 6, 9, 11})  # states that whole arrays have
-MAX_MAPPED = 1 << 14  # pieces: the system gives a process 65,530 mappings
+MAX_MAPPED = 1 << 14  # pieces: a process can have 65,530 mappings
 SHARED, FIXED, PRIVATE, ANONYMOUS, NO_RESERVE = 0x1, 0x10, 0x2, 0x20, 0x4000  # of Linux
 FAILED = (1 << 64) - 1  # MAP_FAILED
 SWAPPED, FILES = np.uint64(1 << 62), np.uint64(1 << 61)  # bits of an entry of /proc/self/pagemap
-VALUE = 2
-SavedStates = list[tuple[int, int, Any]]  # where, how many, and their states
+INIT_BIT = 2
+SavedStates = list[tuple[int, int, Any]]  # offset, size, and the states or their common state
 
 
 class UniformShadow:
     def __init__(self, shadow: np.ndarray) -> None:
         self._shadow = shadow
         self._start = shadow.ctypes.data
-        self._pages: dict[int, tuple[int, Any]] = {}  # by state: the file, its pages to compare with
-        self._mapped: dict[int, int] = {}  # by number: the state that a piece was mapped to
+        self._pages: dict[int, tuple[int, Any]] = {}  # by state: the file, a mapping of it to compare with
+        self._mapped: dict[int, int] = {}  # by number of a piece: the state whose file it was mapped onto
         self.supported = sys.platform == "linux" and hasattr(os, "memfd_create") and FILE % mmap.PAGESIZE == 0
         self._pagemap = -1
         if self.supported:
@@ -45,7 +45,7 @@ class UniformShadow:
             self._map_pages.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
             self._map_pages.restype = ctypes.c_void_p
 
-    # -- by whole ranges
+    # -- ranges
 
     def fill(self, at: int, size: int, state: int) -> None:
         first, last = -(-at // PIECE) * PIECE, (at + size) // PIECE * PIECE
@@ -57,7 +57,7 @@ class UniformShadow:
         self._map(first, last, state)
 
     def change(self, at: int, size: int, keep: int = 255, give: int = 0) -> None:
-        """Each state: the bits of `keep` stay, those of `give` are added."""
+        """state = state & keep | give."""
         for start, end in self._pieces(at, size):
             state = self.of(start, end - start) if end - start == PIECE else None
             if state is None:
@@ -68,7 +68,7 @@ class UniformShadow:
                 self._map(start, end, new)
 
     def copy(self, to: int, source: int, size: int, own: int, take: int) -> None:
-        """Each state: the bits of `own` stay, those of `take` come from there; one over the other as a whole."""
+        """state = state & own | source state & take; the ranges may overlap."""
         if abs(to - source) < size:
             moved = self._shadow[source : source + size] & take
             self._shadow[to : to + size] = (self._shadow[to : to + size] & own) | moved
@@ -85,7 +85,7 @@ class UniformShadow:
                 self._map(start, end, new)
 
     def has(self, at: int, size: int, wanted: int, exactly: bool = False) -> bool:
-        """Whether all these bytes have these bits of their state; `exactly`: and no others."""
+        """Whether all these states have these bits; `exactly`: and no others."""
         for start, end in self._pieces(at, size):
             state = self.of(start, end - start)
             if state is not None and (state == wanted if exactly else state & wanted == wanted):
@@ -96,8 +96,8 @@ class UniformShadow:
         return True
 
     def of(self, at: int, size: int) -> int | None:
-        """The state that all these bytes have, at most a piece; None where they differ."""
-        if size < LEAST or not self.supported:
+        """The common state of these bytes, at most a piece; None if they differ."""
+        if size < MIN_COMPARED or not self.supported:
             return None
         numbers = range(at // PIECE, -(-(at + size) // PIECE))
         known = {self._mapped.get(number, -1) for number in numbers}
@@ -110,7 +110,7 @@ class UniformShadow:
         return state if same else None
 
     def save(self, at: int, size: int) -> SavedStates:
-        """The states as they are now: where a piece is all alike, that one state."""
+        """A copy of the states; for a piece of equal states, only that state."""
         out: SavedStates = []
         for start, end in self._pieces(at, size):
             state = self.of(start, end - start)
@@ -124,32 +124,32 @@ class UniformShadow:
             else:
                 self._shadow[at : at + size] = state
 
-    # -- as it runs
+    # -- sharing
 
     def collapse(self, at: int, size: int, again: bool = False) -> None:
-        """Give back the pages of pieces that have values everywhere by now; who stores there meanwhile stores the same,
-        and nobody may take values away. `again`: also those that the system counts of pieces given back before."""
+        """Share the pages of pieces that are now completely initialised. Concurrent stores must not change states to
+        uninitialised. `again`: also pieces that were shared before and have resident pages."""
         for number in range(-(-at // PIECE), (at + size) // PIECE if self.supported else 0):
             start, state = number * PIECE, self._mapped.get(number, 0)
-            there, untouched = (
-                (True, False) if not state & VALUE else self._page_status(number) if again else (False, True)
-            )
+            there, untouched = not state & INIT_BIT, bool(state & INIT_BIT)
+            if again and state & INIT_BIT:
+                there, untouched = self._page_status(number)
             if not there:
                 continue
             if not untouched:
                 ends = int(self._shadow[start]) & int(self._shadow[start + PIECE - 1])
-                state = self.of(start, PIECE) or 0 if ends & VALUE else 0
-            if state & VALUE:
+                state = self.of(start, PIECE) or 0 if ends & INIT_BIT else 0
+            if state & INIT_BIT:
                 self._map(start, start + PIECE, state)
 
     def _page_status(self, number: int) -> tuple[bool, bool]:
-        """Of a piece that was mapped: whether the system counts pages of it, and whether all are still the file's."""
+        """Whether a mapped piece has resident pages, and whether all of them are still the file's."""
         if self._pagemap < 0:
             return True, False
         first = (self._start + number * PIECE) // mmap.PAGESIZE
         data = os.pread(self._pagemap, 8 * (PIECE // mmap.PAGESIZE), 8 * first)
         entries = np.frombuffer(data, np.uint64)
-        there = entries >= SWAPPED  # in memory, or outside it
+        there = entries >= SWAPPED  # in memory or swapped out
         return bool(there.any()), not (there & ((entries & FILES) == 0)).any()
 
     def _pieces(self, at: int, size: int) -> Iterator[tuple[int, int]]:
@@ -160,8 +160,8 @@ class UniformShadow:
             at = step
 
     def _map(self, first: int, last: int, state: int) -> None:
-        """Whole pieces, all of this state."""
-        if first < 0 or last > len(self._shadow):  # what is mapped there goes
+        """Map whole pieces onto the file of this state."""
+        if first < 0 or last > len(self._shadow):  # would unmap other memory
             raise MemoryError
         numbers = range(first // PIECE, last // PIECE)
         if len(self._mapped) + len(numbers) > MAX_MAPPED and state:

@@ -1,4 +1,4 @@
-"""Reads of what was never given a value: a variable, memory that nothing was copied into or that no thread stored."""
+"""Reports reads of uninitialised memory: variables, blocks that nothing was copied to or no thread stored to."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ if TYPE_CHECKING:
     from tilewise.emulator.host.runtime.cuda_card import UninitialisedCopy
 
 NOT_BACK = "nothing was copied into it: cudaMemcpy(…, cudaMemcpyDeviceToHost) after the kernel brings results back"
-MAX_INSPECTED = (
-    1 << 26
-)  # bytes of a block, from the first without a value, in which elements without values are counted
+MAX_INSPECTED = 1 << 26  # bytes of a block in which uninitialised elements are counted
 
 
 def partial_copy_hint(block: Allocation) -> str:
-    """'' where no copy into a block was too short for it."""
+    """A hint that the last copy into a block was too short for it, or ''."""
     line, size = block.last_copy
     if not line or size >= block.size:
         return ""
@@ -29,7 +27,7 @@ def partial_copy_hint(block: Allocation) -> str:
 
 
 def missing_copy_hint(block: Allocation) -> str:
-    """What mends a kernel's read of the card's memory that has no values."""
+    """The hint for a kernel's read of uninitialised memory of the card."""
     if block.failed:
         return (
             f"the copy at line {block.failed} failed, so nothing was copied into {block.name or 'it'}: correct it there"
@@ -47,27 +45,27 @@ def missing_copy_hint(block: Allocation) -> str:
 
 
 def _rest_uninitialised(s: Session, address: int) -> int:
-    """Bytes from here on of a large local array that have no value, as a block's are: told once. Else 0."""
+    """The number of uninitialised bytes from here on of a large local array, which is reported once; else 0."""
     length, most = 4096, s.memory.stack_end - address
     if most < length or (s.memory.state(address, length) != UNINIT).any():
-        return 0  # a small one: each of its members is told of
+        return 0  # small: each element is reported
     while length < most:
         length = min(2 * length, most)
-        others = s.memory.state(address, length) != UNINIT  # between variables there are bytes of nobody's
+        others = s.memory.state(address, length) != UNINIT  # variables are separated by unaddressable bytes
         if others.any():
             return int(others.argmax())
     return length
 
 
 def local_name(s: Session, line: int) -> str:
-    """The local array or object that this line reads without a value; '' where the line names none, or several."""
+    """The uninitialised local array or object that this line names; '' if it names none or several."""
     written = dict.fromkeys(re.findall(r"\w+", s.source.line(line)))
     found = [name for name in written if s.program.uninitialised_locals.get(name, line + 1) <= line]
     return found[0] if len(found) == 1 else ""
 
 
 def _may_be_copy_target(s: Session, name: str) -> bool:
-    """Whether this local array is one that a copy may have been meant to fill."""
+    """Whether a copy from the card may have been meant to fill this local array."""
     return bool(name and s.cuda is not None and s.cuda.launches)
 
 
@@ -114,7 +112,7 @@ def uninitialised_read(s: Session, address: int, size: int, line: int) -> None:
 
 
 def _never_stored(s: Session, copy: UninitialisedCopy, address: int, size: int, line: int) -> None:
-    """The host reads what it copied from the card, and no kernel had stored it there."""
+    """The host reads elements that it copied from the card, but no kernel had stored."""
     block, name = copy.source, copy.source.name or "it"
     element = (copy.offset + address - copy.to) // size
     launch = next((record for record in reversed(s.cuda.launches) if record["line"] == copy.stored), None)

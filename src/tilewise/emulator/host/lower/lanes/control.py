@@ -47,14 +47,14 @@ def _truths(b: Builder, node: Any) -> str:
 
 
 def logical(b: Builder, node: tree.Binary) -> Value:
-    kind, word = lanes_of(b).vector("i1"), LOGICAL[node.op]
+    kind, op = lanes_of(b).vector("i1"), LOGICAL[node.op]
     left = _truths(b, node.left)
     if _speculatable(b, node.right):
-        return Wide(types.BOOL, b.make(f"{word} {kind} {left}, {_truths(b, node.right)}"))
+        return Wide(types.BOOL, b.make(f"{op} {kind} {left}, {_truths(b, node.right)}"))
     slot = b.alloca(kind)
     b.emit(f"store {kind} {left}, ptr {slot}")
     with region(b, left if node.op == "&&" else inverted(b, left)):
-        b.emit(f"store {kind} {b.make(f'{word} {kind} {left}, {_truths(b, node.right)}')}, ptr {slot}")
+        b.emit(f"store {kind} {b.make(f'{op} {kind} {left}, {_truths(b, node.right)}')}, ptr {slot}")
     return Wide(types.BOOL, b.make(f"load {kind}, ptr {slot}"))
 
 
