@@ -1,9 +1,8 @@
-"""Programs that try to leave the checked memory or to run code of their own, by the surface that they attack.
+"""Programs that try to leave the checked memory or to execute injected code, by attack surface.
 
-Each text is put behind HEAD. `W` is an address that the process has not mapped; `BASE` is where the program's memory
-begins (as laid out so far: it is computed from the address of a local variable). An attack succeeds where the process
-ends by a signal or prints ESCAPED. A text that begins with "//ok" is a legal program; one that begins with "//quiet"
-does nothing that has to be reported and must only be harmless."""
+Each text is appended to HEAD. `W` is an unmapped address; `BASE` is the start of the program's memory, computed from the
+address of a local variable. An attack succeeds if the process ends by a signal or prints ESCAPED. A text that begins
+with "//ok" is a legal program; one that begins with "//quiet" does nothing that must be reported, and must be harmless."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Programs drawn at random, side by side under `tilewise run` and under g++: the same bytes, the same status.
+"""Random programs under `tilewise run` and under g++: the same output, the same status.
 
-Most of g++'s time goes into the standard headers and most of ours into the same vector and string, so programs go by
-the dozen: each stands in a namespace of its own with its own main, one file calls them in turn, both sides get that
-file. Where it is refused or its bytes differ its programs are tried one by one, as files of their own.
+Both spend most of their time on the standard headers, so a file contains a dozen programs, each in its own namespace
+with its own main, called in turn. If the file is refused or its output differs, its programs are run one by one.
 
     python tests/emulator/host/compared_programs.py COUNT PROCESSES SECONDS [SEED]     counts as a last line of JSON
 """
@@ -35,13 +34,13 @@ MARK = "== ended with"
 
 
 def together(seeds: range) -> str:
-    """One file with these programs, each in its namespace; what a main gives back is printed behind its output."""
+    """One file with these programs, each in its namespace; the result of a main is printed after its output."""
     parts = [f"namespace p{seed} {{\n{Draw(seed).body('program')}}}" for seed in seeds]
     calls = [f'    status = p{seed}::program(); printf("{MARK} %d\\n", status);' for seed in seeds]
     return "\n".join([INCLUDES, *parts, "int main() {", "    int status;", *calls, "    return 0;", "}", ""])
 
 
-MOST_OPEN = 4096  # descriptors that are looked at
+MOST_OPEN = 4096  # descriptors to check
 
 
 def under_compiler(source: Path) -> tuple[str, int]:
@@ -52,7 +51,7 @@ def under_compiler(source: Path) -> tuple[str, int]:
 
 
 def under_ours(source: Path) -> tuple[str, int, str]:
-    """Output, status, and why it did not end by itself; in a process forked from this one, with all loaded."""
+    """Output, status, and why it did not end by itself; run in a fork of this process."""
     printed = source.with_suffix(".out")
     reader, writer = os.pipe()
     settings = {
@@ -65,7 +64,7 @@ def under_ours(source: Path) -> tuple[str, int, str]:
         try:
             os.close(reader)
             os.dup2(os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
-            os.closerange(3, writer)  # a program is held to 64 files, and whoever forks here may have more open
+            os.closerange(3, writer)  # a program may open 64 files, and this process may have more open
             os.closerange(writer + 1, MOST_OPEN)
             sys.argv = ["program_child", json.dumps(settings)]
             program_child.main()
@@ -83,7 +82,7 @@ def under_ours(source: Path) -> tuple[str, int, str]:
 
 
 def difference(text: str, folder: Path) -> str:
-    """'' where both give the same bytes and the same status."""
+    """'' if output and status agree."""
     source = folder / "compared.cu"
     source.write_text(text)
     real, status = under_compiler(source)
@@ -100,7 +99,7 @@ def difference(text: str, folder: Path) -> str:
 
 
 def compare(seeds: range, folder: Path) -> list[str]:
-    """What differs, by seed."""
+    """Differences by seed."""
     if not difference(together(seeds), folder):
         return []
     one_by_one = ((seed, difference(Draw(seed).program(), folder)) for seed in seeds)
@@ -116,7 +115,7 @@ def _work(jobs: object, until: float, out: object) -> None:
 
 
 def many(count: int, processes: int, seconds: float, first: int) -> tuple[int, list[str]]:
-    """How many were compared before the time was over, and what differed."""
+    """How many were compared in the given time, and the differences."""
     jobs: multiprocessing.Queue[range | None] = multiprocessing.Queue()
     out: multiprocessing.Queue[tuple[int, list[str]]] = multiprocessing.Queue()
     parts = [range(at, min(at + TOGETHER, first + count)) for at in range(first, first + count, TOGETHER)]

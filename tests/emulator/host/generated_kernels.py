@@ -1,4 +1,4 @@
-"""Kernels drawn at random, without races, whose threads part ways: branches, loops left early, own arrays, barriers."""
+"""Random kernels without races, with divergent threads: branches, loops with early exits, local arrays, barriers."""
 
 # ruff: noqa: E501 — lines of CUDA C
 from __future__ import annotations
@@ -40,7 +40,7 @@ SIMPLE = [
 class Draw:
     """One kernel: `k(int* out, const int* in, const float* real, float* gives, int* tally, int n)`.
 
-    In what it is made of I stands for an int, R for a float, C for a condition, N for a number and D for one below 4."""
+    In the templates I stands for an int, R for a float, C for a condition, N for a number and D for one below 4."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -54,7 +54,7 @@ class Draw:
         return re.sub(r"\b[IRCND]\b", lambda m: kinds[m[0]](deep + 1) if m[0] in kinds else plain[m[0]](), text)
 
     def integer(self, deep: int = 0) -> str:
-        """It never leaves the range of int by far, nor any array."""
+        """An expression without overflow or invalid index."""
         return self.made(self.random.choice(LEAVES if deep > 2 or self.random.random() < 0.25 else INTEGERS), deep)
 
     def real(self, deep: int = 0) -> str:
@@ -130,7 +130,7 @@ __global__ void {name}(int* out, const int* in, const float* real, float* gives,
 
 
 def program(seed: int, kernels: int) -> str:
-    """Kernels one after another, each with a block of its own; what they leave is printed."""
+    """A program that launches the kernels, each with its own block size, and prints their results."""
     draw = random.Random(seed)
     texts, launches = [], []
     for i in range(kernels):

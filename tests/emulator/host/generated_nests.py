@@ -1,6 +1,6 @@
-"""Nests of three loops drawn at random, twice in one program: as one writes them, and with a `while` innermost.
+"""Random nests of three loops, twice in one program: as usual, and with a `while` as the innermost loop.
 
-The second is never computed ahead, so that both must give the same bytes, the same counters and the same printing."""
+The sums of the second are never vectorised: both must give the same bytes, counters and output."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Nest:
         return "" if self.way == "static" else "".join(f"{type_}* {name}, " for type_, name, _ in each)
 
     def arrays(self) -> tuple[str, str, str]:
-        """File-level text, main's first statements, and the arguments in front of m, n, k."""
+        """Global declarations, main's first statements, and the arguments before m, n, k."""
         each = [(self.a, "A", "m", "k"), (self.b, "B", "k", "n"), (self.c, "C", "m", "n")]
         sizes = {"m": self.m, "n": self.n, "k": self.k}
         if self.way in ("static", "rows"):

@@ -1,4 +1,4 @@
-"""Host programs drawn at random whose meaning C++ fixes: no overflow of signed numbers, no order left open."""
+"""Random host programs with defined behaviour: no signed overflow, no unspecified order of evaluation."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Draw:
         return f"{INCLUDES}\n{self.body('main')}"
 
     def body(self, entry: str) -> str:
-        """The program behind its includes; `entry` is the name of its main."""
+        """The program after its includes; `entry` is the name of its main."""
         r = self.random
         parts = [
             "struct Point { int x; double y; short z[3]; Point(int a = 0, double b = 0.5) : x(a), y(b) { for (int i = 0; i < 3; i++) z[i] = (short)(a + i); } };"

@@ -1,4 +1,4 @@
-"""Sums of an inner loop, computed for many columns at once: the same to the bit, and no fault in them is lost."""
+"""Vectorised sums of inner loops: bit for bit those of the loop, and all faults are reported."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(folder, text):
     return run_program(path, [], Options(), capture=True)
 
 
-def test_nests_drawn_by_the_clock_give_the_same_bytes(tmp_path):
+def test_random_nests_give_the_same_bytes(tmp_path):
     first = next_seed() % (1 << 30)
     for seed in range(first, first + 3):
         report = run(tmp_path, Nest(seed).program())
@@ -60,9 +60,9 @@ def test_a_fault_in_a_sum_is_found_at_its_line(tmp_path, name):
 @pytest.mark.parametrize(
     ("fill", "after"), [(FILL, ""), ("", ""), (FILL, "assert(s >= 0);")], ids=["values", "none", "assert"]
 )
-def test_it_is_many_times_quicker_than_the_loop(tmp_path, fill, after):
-    """Both in one program, by its own clock; what is asked is far below what is measured. Arrays without values are
-    told of once, at their first read, which is a block's first sum."""
+def test_vectorised_sums_are_many_times_faster_than_the_loop(tmp_path, fill, after):
+    """Both in one program, by its own clock; the bound is far below what is measured. Uninitialised arrays are reported
+    once, at their first read, which is a block's first sum."""
     nest = "for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) {{ float s = 0; {} " + after
     nest += "c[i * n + j] = s; }}"
     quick = nest.format("for (int k = 0; k < n; k++) s += a[i * n + k] * b[k * n + j];")

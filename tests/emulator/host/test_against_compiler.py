@@ -1,4 +1,4 @@
-"""Programs drawn at random print the same bytes and end with the same status as under g++."""
+"""Random programs have the same output and status as under g++."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from compared_programs import compare, difference, many
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here to compare with")
 
 
-def test_programs_drawn_at_random_print_what_a_compiler_prints(tmp_path):
+def test_random_programs_print_what_a_compiler_prints(tmp_path):
     start = next_seed() % (1 << 30)
     assert compare(range(start, start + 2), tmp_path) == []
 
 
-def test_a_difference_is_seen(tmp_path):
-    """Clocks stand still here and run there: a program that prints one differs."""
+def test_a_difference_is_detected(tmp_path):
+    """Clocks are deterministic here: a program that prints one differs."""
     text = '#include <cstdio>\n#include <ctime>\nint main() { printf("%ld\\n", (long)time(0)); return 3; }\n'
     assert "line 1 of the output" in difference(text, tmp_path)
     assert "status" in difference("int main() {\n#ifdef __CUDACC__\n return 3;\n#endif\n}\n", tmp_path)

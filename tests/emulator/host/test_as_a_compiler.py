@@ -1,4 +1,4 @@
-"""Where objects begin, move and end, and which template is meant: as g++ prints it."""
+"""Lifetimes of objects, moves, and overload resolution of templates: as g++ prints it."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a card and the host differ, kernels do what the card does, compiled or not: PTX says what that is."""
+"""Operations in which GPU and host differ: kernels, compiled or interpreted, do what PTX specifies."""
 
 # ruff: noqa: E501 — lines of C++
 
@@ -27,7 +27,7 @@ void run@() {
 """
 ODD = "-3.7, 300.5, 3e9, 1e20, -1e20, 65537.9, -129.0, -0.5, NAN"
 SHIFTS = "0, 1, 31, 32, 33, 64, -1"
-CASES = {  # result, expression, values, what the card gives
+CASES = {  # result, expression, values, results on a GPU
     "int of double": ("int", "(int)d", ODD, "-3 300 2147483647 2147483647 -2147483648 65537 -129 0 -2147483648"),
     "int of float": ("int", "(int)f", ODD, "-3 300 2147483647 2147483647 -2147483648 65537 -129 0 0"),
     "unsigned of float": ("unsigned", "(unsigned)f", ODD, "0 300 3000000000 4294967295 0 65537 0 0 0"),
@@ -51,7 +51,7 @@ FORMATS = {"int": "%d", "unsigned": "%u", "long": "%ld", "unsigned long": "%lu",
 
 def kernel(number, case, threads):
     kind, expression, values, _ = case
-    if threads == "one by one":  # a choice of cases keeps lanes apart
+    if threads == "one by one":  # a conditional on the thread prevents folding
         expression = f"0; switch (m) {{ default: out[i] = {expression}; }}"
     count = len(values.split(","))
     if threads == "as lanes":
@@ -67,7 +67,7 @@ def kernel(number, case, threads):
 
 
 @pytest.mark.parametrize("threads", ["one by one", "as lanes", "interpreted"])
-def test_kernels_compute_what_a_card_computes(threads, tmp_path):
+def test_kernels_convert_and_shift_like_a_gpu(threads, tmp_path):
     kernels = [kernel(i, case, threads) for i, case in enumerate(CASES.values())]
     calls = "".join(f"run{i}(); " for i in range(len(CASES)))
     path = tmp_path / "program.cu"
@@ -108,7 +108,7 @@ int main() { cudaFuncAttributes a; cudaFuncGetAttributes(&a, plain); printf("%zu
 """
 
 
-def test_a_kernel_says_how_much_shared_memory_it_declares(tmp_path):
+def test_the_static_shared_memory_of_a_kernel_is_an_attribute(tmp_path):
     path = tmp_path / "program.cu"
     path.write_text(ATTRIBUTES)
     report = run_program(path, capture=True)
@@ -130,7 +130,7 @@ int main() {
 """
 
 
-def test_the_drivers_attributes_are_the_runtimes(tmp_path):
+def test_driver_attributes_equal_the_runtimes(tmp_path):
     path = tmp_path / "program.cu"
     path.write_text(DRIVER_NAMES)
     report = run_program(path, capture=True)

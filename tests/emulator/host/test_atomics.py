@@ -1,4 +1,4 @@
-"""Atomic operations in whole programs: what they give, and which accesses beside them are races."""
+"""Atomic operations in whole programs: results, and which other accesses race with them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run(folder, kernel):
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(("kernel", "printed"), [(LARGEST, "82 28"), (OWN, "-1e+30 33"), (BEHIND_A_BARRIER, "32 32")])
 def test_no_race(tmp_path, kernel, printed):
-    """A plain read before atomicCAS, one's own cell after atomicExch, a barrier between: each was called a race."""
+    """A plain read before atomicCAS, a thread's own cell after atomicExch, a barrier between: none is a race."""
     report = run(tmp_path, kernel)
     assert (report.output or "").strip() == printed
     assert report.faults == []
@@ -65,7 +65,7 @@ def test_a_plain_read_beside_atomic_additions_is_a_race(tmp_path):
     assert any(f.kind.value == "race" for f in run(tmp_path, BESIDE).faults)
 
 
-def test_counting_in_memory_that_nobody_set_is_told(tmp_path):
+def test_counting_in_uninitialised_memory_is_reported(tmp_path):
     head = "__global__ void k(float* d, float* r, int n) { __shared__ float s[8];"
     kernel = head + " SET atomicAdd(&s[threadIdx.x % 8], d[0]); }"
     told = run(tmp_path, kernel.replace("SET", ""))

@@ -1,6 +1,6 @@
 """Programs that attack the process they run in: each is refused or reported, and none ends it by a signal.
 
-The sandbox of the system is left out here: the checks in the compiled code must do without it."""
+The sandbox is disabled: the checks in compiled code must suffice."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tilewise.emulator.host.process import run_program
 
 pytestmark = pytest.mark.drawn(8)  # each program is compiled in a process, 0.2 to 2 s
 
-ALWAYS = 3  # of each surface in the default run; the rest is slow
-BESIDE = ("leak", "not-copied-back")  # findings that have nothing to do with an attack
+ALWAYS = 3  # attacks of each surface in the default run; the others are slow
+BESIDE = ("leak", "not-copied-back")  # findings unrelated to an attack
 CASES = [
     pytest.param(text, id=f"{surface}-{i}", marks=() if i < ALWAYS or text.startswith("//ok") else pytest.mark.slow)
     for surface, texts in SURFACES.items()

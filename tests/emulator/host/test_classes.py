@@ -1,4 +1,4 @@
-"""Classes with virtual methods, owners of memory, and kernels that are passed around as values."""
+"""Classes with virtual methods, with owned memory, and pointers to kernels."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ int main() { int (*f)(int) = A::two; int (*g)(int) = &A::two; printf("%d %d", f(
     assert run(text).output == "6 8"
 
 
-def test_a_method_nobody_wrote_is_no_place_to_go(run):
+def test_a_call_of_an_undefined_method_is_reported(run):
     report = run(
         "struct S { virtual int f() = 0; int g() { return f(); } S() { g(); } }; struct D : S { int f() override { return 1; } }; int main() { D d; return d.g() - 1; }"
     )
@@ -152,8 +152,8 @@ def test_a_method_nobody_wrote_is_no_place_to_go(run):
     ],
     ids=["never made", "written over", "never defined", "no aggregate", "no range", "not called", "deep"],
 )
-def test_what_leads_nowhere_ends_in_a_sentence(text, ended, says, run):
-    """Each of these ended the process itself, or with an exception of Python's own."""
+def test_bad_calls_end_with_a_message(text, ended, says, run):
+    """Each of these once crashed the process, or ended in a Python exception."""
     report = run(text)
     assert report.ended == ended, (report.ended, report.message)
     assert says in report.message
@@ -199,7 +199,7 @@ int main() {
     assert (report.output, report.findings) == ("plain plain plain 8 2 0\n", []), report.message
 
 
-def test_arguments_that_defaults_complete_are_not_called_too_few(run):
+def test_default_arguments_complete_a_launch(run):
     report = run("void f(int* p, int n = 0, int m = 1) {}\nint main() { f(2.5, 4); }\n")
     assert "no f takes (double, int)" in report.message
 
@@ -210,7 +210,7 @@ def test_a_launch_through_a_null_pointer_is_named(run):
     assert report.status == 98
 
 
-def test_headers_beside_the_header_that_asks_for_them_are_read(run, tmp_path):
+def test_headers_are_found_beside_the_including_header(run, tmp_path):
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "one.h").write_text('#include "two.h"\nint one() { return two() - 1; }\n')
     (tmp_path / "parts" / "two.h").write_text("int two() { return 2; }\n")
@@ -224,7 +224,7 @@ def test_headers_beside_the_header_that_asks_for_them_are_read(run, tmp_path):
     assert "../../two.txt is neither beside" in run('#include "parts/one.h"\nint main() { return one(); }').message
 
 
-def test_pinned_memory_may_stand_for_the_cards(run):
+def test_pinned_memory_may_be_passed_as_device_memory(run):
     report = run(r"""
 #include <cstdio>
 __global__ void twice(int* x) { x[threadIdx.x] *= 2; }
@@ -268,7 +268,7 @@ int main() {
     assert (report.output, report.faults) == ("0 1 3 3 2\n1 0\n", []), report.message
 
 
-def test_words_before_a_class_are_its_variables(run):
+def test_specifiers_before_a_class_apply_to_its_variables(run):
     report = run(r"""
 #include <cstdio>
 __host__ __device__ struct Matrix { double data[3][3]; __host__ __device__ double at(int i) const { return data[i][i]; } };
@@ -288,7 +288,7 @@ int main() {
     assert (report.output, report.findings) == ("5 3 2.5 2 7 42 9 8 1\n", []), report.message
 
 
-def test_a_class_may_say_what_its_address_is(run):
+def test_a_class_may_overload_the_address_operator(run):
     report = run(r"""
 #include <cstdio>
 struct Bits { unsigned v; Bits operator&(const Bits& o) const { return {v & o.v}; } };

@@ -1,4 +1,4 @@
-"""Comparisons with a reference that could not have failed, and sizes in each other's place."""
+"""Comparisons with a reference that could not have failed, and swapped arguments."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def run(tmp_path, **changed):
     return report
 
 
-def test_a_comparison_that_can_fail_is_left_alone(tmp_path):
+def test_a_comparison_that_can_fail_is_not_reported(tmp_path):
     report = run(tmp_path)
     assert (report.output, report.findings, report.notes) == ("PASSED\n", [], [])
 
 
-def test_a_comparison_that_fails_is_no_fault_of_its_own(tmp_path):
+def test_a_comparison_that_fails_is_not_reported(tmp_path):
     report = run(tmp_path, FILL="0.1f * i + 3e7f", LIMIT="-1.0")
     assert (report.output, report.findings) == ("FAILED\n", [])
 
@@ -75,19 +75,19 @@ def test_a_comparison_that_cannot_fail_is_named(changed, line, says, tmp_path):
     assert found[0].hint
 
 
-def test_inputs_of_one_value_are_a_remark(tmp_path):
+def test_constant_inputs_are_a_note(tmp_path):
     report = run(tmp_path, FILL="1.0f")
     assert report.ok
     assert "is the same: mixed-up indices would pass" in report.notes[0]
 
 
-def test_sizes_in_each_others_place_are_a_remark_while_nothing_goes_wrong(tmp_path):
+def test_swapped_sizes_are_a_note_if_the_launch_has_no_fault(tmp_path):
     report = run(tmp_path, SIZES="cols, rows")
     assert report.ok
     assert "add takes (rows, cols) here and is given (cols, rows), that is 33 and 20" in report.notes[0]
 
 
-def test_sizes_in_each_others_place_are_the_fault_where_a_thread_goes_astray(tmp_path):
+def test_swapped_sizes_are_the_fault_if_an_access_is_invalid(tmp_path):
     report = run(tmp_path, SIZES="cols, rows", PITCH="33")
     found = [f for f in report.faults if str(f.kind) == "argument"]
     assert [f.line for f in found] == [15]

@@ -1,4 +1,4 @@
-"""Kernels as compiled code: the same numbers as the interpreting machine, faults at their line, nothing that crashes."""
+"""Compiled kernels: the same results as the interpreter, faults at their line, no crashes."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -102,12 +102,12 @@ def test_a_large_grid_is_interpreted_in_part_and_compiled_for_the_rest(run):
     assert launch["interpreted_blocks"] + launch["compiled_blocks"] == 782
 
 
-def test_a_kernel_that_loops_for_long_is_begun_again_as_compiled_code(run):
+def test_a_kernel_with_long_loops_is_restarted_as_compiled_code(run):
     body = f"{INDEX} if (i >= n) return; float a = y[i]; for (int j = 0; j < 300000; j++) a = a * 0.5f + x[i]; y[i] = a + y[i];"
     report = run(program(body, 64, 1, 64), interpret=1.0, seconds=30)
     assert report.ended == "exit", report.message
     assert report.launches[0]["compiled_blocks"] == 1
-    assert report.output.endswith("-22 -18\n")  # 2 · x: y was as before when it began again
+    assert report.output.endswith("-22 -18\n")  # 2 · x: y was restored before the restart
 
 
 @pytest.mark.drawn(2)
@@ -127,10 +127,10 @@ def test_faults_of_compiled_code_are_named_at_their_line(run, body, kind, words)
     assert words in found[0].message
     assert found[0].line == 4
     assert report.ended == "exit"
-    assert (report.status == 3) == (kind is Kind.NULL_POINTER)  # the card's error comes back to the program
+    assert (report.status == 3) == (kind is Kind.NULL_POINTER)  # the card's error is returned to the program
 
 
-def test_a_division_by_zero_stops_no_card(run):
+def test_a_division_by_zero_does_not_stop_a_kernel(run):
     report = run(
         program(f"{INDEX} int z = n - n; if (i < n) y[i] = (float)(7 / (z + (i > 0 ? 1 : 0)));"), interpret=0.0
     )
@@ -138,7 +138,7 @@ def test_a_division_by_zero_stops_no_card(run):
     assert report.output.endswith("-1 7\n")
 
 
-def test_what_the_machine_cannot_do_runs_as_compiled_code(run):
+def test_kernels_that_the_interpreter_does_not_support_run_compiled(run):
     before = """
 struct Cell { int tag; double weight; char mark; };
 struct Twice { float by; __host__ __device__ float operator()(float v) const { return by * v; } };
@@ -161,7 +161,7 @@ def test_cooperative_groups_of_the_block_and_of_tiles(run):
     assert report.output.split()[1:] == ["752", "752"]
 
 
-def test_threads_that_left_do_not_hold_up_the_others(run):
+def test_barriers_do_not_wait_for_threads_that_returned(run):
     body = f"{INDEX} __shared__ float s[256]; if (threadIdx.x >= 100) return; s[threadIdx.x] = 1; __syncthreads(); float a = 0; for (int j = 0; j < 100; j++) a += s[j]; if (i < n) y[i] = a;"
     report = run(program(body), interpret=0.0)
     assert report.ended == "exit"
@@ -197,8 +197,8 @@ print(json.dumps([report.ended, report.output, report.message, [x["compiled_bloc
 @pytest.mark.emulated
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["reduce", "shuffle"])
-def test_barriers_on_the_other_architecture_too(name, run, tmp_path):
-    """Coroutines by another code generator; the whole run is emulated, minutes long (TILEWISE_EMULATED_PYTHON)."""
+def test_barriers_on_the_other_architecture(name, run, tmp_path):
+    """Coroutines of another code generator, under an emulator: takes minutes (TILEWISE_EMULATED_PYTHON)."""
     emulated = os.environ["TILEWISE_EMULATED_PYTHON"]
     here = run(program(KERNELS[name], 300, 3, 128), interpret=100.0)
     environment = {**os.environ, "PYTHONPATH": str(Path(tilewise.__file__).parents[1])}

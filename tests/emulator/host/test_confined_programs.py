@@ -1,7 +1,7 @@
-"""Programs in the sandbox, and what the parent makes of a process that it does not trust.
+"""Programs in the sandbox, and how the parent handles reports of the untrusted process.
 
-A program that had gained control of its process is played by a function of the runtime: it runs in the program's own
-thread, behind the sandbox, and can do what machine code there could."""
+A program that has gained control of its process is simulated by a runtime function: it runs in the program's thread,
+in the sandbox, and can do what machine code there could."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ int main() {
 
 
 def ran_by(attack, folder, before=""):
-    """How a program ended whose call of fopen is the attack, run by a process that has nothing but it."""
+    """How a program ends whose call of fopen is the attack, run by a fresh process."""
     (folder / "program.cu").write_text(OVERRUN.format(before=before))
     (folder / "script.py").write_text(GAINED.format(attack=attack))
     command = [sys.executable, str(folder / "script.py"), str(folder / "program.cu")]
@@ -123,18 +123,18 @@ def test_a_process_that_starts_connects_or_signals_is_killed(attack, tmp_path):
 
 @confined
 @pytest.mark.parametrize("forged", [FORGED, ""], ids=["a good one", "none"])
-def test_a_forged_report_behind_a_fault_gains_nothing(forged, tmp_path):
+def test_a_forged_report_after_a_fault_is_ineffective(forged, tmp_path):
     attack = f"os.write(report, {forged.encode()!r}); os._exit(0)"
     ended, status, ok, _, _ = ran_by(attack, tmp_path, before="a[2] = 1;")
     assert (ended, status, ok) == ("failed", 4, False)
 
 
-def test_a_report_is_held_against_what_the_system_says():
+def test_a_report_is_compared_with_the_exit_status():
     def of(text, code=0, late=False):
         return received("p.cu", code, text if isinstance(text, bytes) else text.encode(), late, Options())
 
     assert of(FORGED).ok
-    assert of(ANNOUNCED + FORGED.encode()).ended == "failed"  # a fault was announced, and is withdrawn
+    assert of(ANNOUNCED + FORGED.encode()).ended == "failed"  # a fault was announced, but is not in the report
     assert of(FORGED, code=7).ended == "failed"  # the process ended with another status
     malformed = [
         "{", "[]", "7", b"\xff\xfe", "[" * 100_000, FORGED.replace('"findings": []', '"findings": [{}]'),
@@ -146,7 +146,7 @@ def test_a_report_is_held_against_what_the_system_says():
     assert "sandbox forbids" in of(b"", code=-signal.SIGSYS).message
 
 
-def test_a_captured_program_gets_no_secrets_of_the_environment(tmp_path, monkeypatch):
+def test_a_captured_program_does_not_see_secrets_of_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET_TOKEN", "s3cret")
     (tmp_path / "p.cu").write_text(
         '#include <cstdio>\n#include <cstdlib>\nint main() { puts(getenv("SECRET_TOKEN") ? "there" : "not there"); }\n'
@@ -163,7 +163,7 @@ def test_a_captured_program_gets_no_secrets_of_the_environment(tmp_path, monkeyp
 
 @pytest.fixture
 def no_sandbox(tmp_path, monkeypatch):
-    """A system that has none: the program's process is a new interpreter that finds this first."""
+    """Simulates a system without one, by a module that the program's new interpreter imports first."""
     monkeypatch.setattr("tilewise.emulator.host.process.subprocess", subprocess)
     (tmp_path / "sitecustomize.py").write_text(NO_SANDBOX)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
@@ -180,7 +180,7 @@ def test_without_a_sandbox_check_judges_the_kernels_and_says_that_main_was_not_r
     assert tw.check(path, unsafe=True).program.status == 0
 
 
-def test_without_a_sandbox_a_program_earns_no_points_unless_unsafe_is_said(no_sandbox, tmp_path):
+def test_without_a_sandbox_a_program_earns_points_only_with_unsafe(no_sandbox, tmp_path):
     path = tmp_path / "product.cu"
     path.write_text(KERNEL)
     points = {"product": 2.0, "program": 3.0}
@@ -191,8 +191,8 @@ def test_without_a_sandbox_a_program_earns_no_points_unless_unsafe_is_said(no_sa
     assert [item.points for item in trusting.items] == [2.0, 3.0]
 
 
-def test_nothing_is_imported_behind_the_sandbox(tmp_path):
-    """A new interpreter, a kernel with faults that are worded: what that needs is imported before."""
+def test_nothing_is_imported_in_the_sandbox(tmp_path):
+    """In a new interpreter, with a kernel whose faults need explanations: their modules are imported before."""
     text = KERNEL.replace("Row < Width && Col < Width", "true").replace("dim3(4, 4)", "dim3(5, 5)")
     (tmp_path / "own.cu").write_text(text)
     command = [sys.executable, "-m", "tilewise", "run", "--json", str(tmp_path / "own.cu")]

@@ -1,4 +1,4 @@
-"""Kernels launched by kernels: all of them run, each with the arguments of its launch, behind the grid that launched them."""
+"""Kernels launched by kernels run after the launching grid, each with the arguments of its launch."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def test_children_and_their_children_run(tmp_path):
     assert report.faults == []
 
 
-def test_a_child_out_of_bounds_is_told_at_its_line(tmp_path):
+def test_a_child_out_of_bounds_is_reported_at_its_line(tmp_path):
     (tmp_path / "p.cu").write_text(PROGRAM.replace("if (i < n) x", "x"))
     report = run_program(tmp_path / "p.cu", capture=True)
     assert {(f.kind.value, f.place.line) for f in report.faults} == {("out-of-bounds", 3)}

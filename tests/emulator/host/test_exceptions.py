@@ -1,4 +1,4 @@
-"""throw, try and catch on the host: the right handler, destructors on the way, and what nobody catches ends the program."""
+"""throw, try and catch on the host: handlers, destructors during unwinding, uncaught exceptions."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs that a fuzz found: each ended in an exception of ours, and is refused or run now."""
+"""Programs found by fuzzing: each once ended in an internal exception, and is now refused or run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REFUSED = {
     "a name and not a value": "int f(int x) { return x; }\nint main() { return sizeof(f); }\n",
     "nothing to go through": "int f(int x) { return x; }\nint main() { for (int v : f) return v; }\n",
     "an empty list": "int main() { for (int v : {}) return v; }\n",
-    "not \\[": "int main() [ return 0; }\n",  # was read for ever
+    "not \\[": "int main() [ return 0; }\n",  # once an endless loop
     "4 hexadecimal digits": '#include <cstdio>\nint main() { printf("\\u32 %d", 1); }\n',
     "8 hexadecimal digits": "int main() { return '\\U1_000000'; }\n",
     "the value of B is no constant": "int c = 3;\nint main() { enum { A, B = c } e = B; return e; }\n",
@@ -43,14 +43,14 @@ int main() {
 
 
 @pytest.mark.parametrize("said", REFUSED)
-def test_refused_in_a_sentence(tmp_path, said):
+def test_refused_with_a_message(tmp_path, said):
     path = tmp_path / "program.cu"
     path.write_text(REFUSED[said])
     with pytest.raises(TilewiseError, match=said):
         build(str(path), Options(), lambda report: None)
 
 
-def test_files_that_are_not_open_and_iterators_astray(tmp_path):
+def test_files_that_are_not_open_and_invalid_iterators(tmp_path):
     path = tmp_path / "program.cu"
     path.write_text(RUN)
     report = run_program(path, [], Options(), capture=True)
@@ -59,7 +59,7 @@ def test_files_that_are_not_open_and_iterators_astray(tmp_path):
     assert "out-of-bounds" in [f.kind.value for f in report.faults]
 
 
-def test_a_read_that_only_ends_in_memory_a_kernel_works_on(tmp_path):
+def test_a_read_that_only_ends_in_memory_that_a_kernel_may_write(tmp_path):
     path = tmp_path / "program.cu"
     path.write_text(
         "__global__ void k(int* p) { p[0] = 1; }\n"
@@ -70,8 +70,8 @@ def test_a_read_that_only_ends_in_memory_a_kernel_works_on(tmp_path):
     assert "not-synchronised" in [f.kind.value for f in report.faults]
 
 
-def test_a_pointer_that_is_no_functions_address_is_called(tmp_path):
-    """A number, and a function that gives an object; one of other pointers and no result is called as C calls it."""
+def test_a_call_through_a_pointer_that_is_not_a_function(tmp_path):
+    """A number, and a function that returns an object; one with other pointer parameters is called, as in C."""
     path = tmp_path / "program.cu"
     text = (
         "#include <cstdio>\n#include <cstdlib>\n#include <pthread.h>\n"
@@ -89,8 +89,8 @@ def test_a_pointer_that_is_no_functions_address_is_called(tmp_path):
         assert (report.output, report.ended, told) == ("w1\n", "crash", [("out-of-bounds", 6)]), report.message
 
 
-def test_a_number_of_two_thousand_million_places_is_a_limit(tmp_path):
-    """setprecision(2147483647) took 4.4 GB where 512 MiB were given; so would a width, and both of printf."""
+def test_two_thousand_million_digits_exceed_a_limit(tmp_path):
+    """setprecision(2147483647) once took 4.4 GB with a limit of 512 MiB; also a width, and both of printf."""
     path = tmp_path / "program.cu"
     for printed in (
         "std::cout << std::fixed << std::setprecision(2147483647) << 5.0;", "std::cout << std::setw(2147483647) << 5;",
@@ -104,8 +104,8 @@ def test_a_number_of_two_thousand_million_places_is_a_limit(tmp_path):
         assert "2147483647 places" in report.message
 
 
-def test_a_program_looks_at_its_time_itself(tmp_path, monkeypatch):
-    """65,536 launches of nothing took four seconds where one was given: on a full machine the watch had no turn."""
+def test_runtime_calls_check_the_time_limit(tmp_path, monkeypatch):
+    """65,536 empty launches once took four seconds with a limit of one: the watch thread did not get the GIL."""
     path = tmp_path / "program.cu"
     path.write_text("int main() { return 0; }\n")
     session, _ = build(str(path), Options(seconds=0.5), lambda _: None)

@@ -1,4 +1,4 @@
-"""Pointers to functions of the card, from the host and back, from one kernel to the next; and memory seen as other types."""
+"""Pointers to device functions, on the host and between kernels; and memory accessed as other types."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -89,19 +89,19 @@ def run(tmp_path):
     return go
 
 
-def test_functions_of_the_card_are_values(run):
+def test_device_functions_are_values(run):
     report = run(FUNCTIONS)
     assert (report.output, report.faults) == ("2\n100 204 206 208\n-2 8 18 28\n", []), report.message
 
 
-def test_a_function_of_the_host_is_none_of_the_card(run):
+def test_a_host_function_is_not_a_device_function(run):
     report = run("#define WRONG_ONE\n" + FUNCTIONS)
     assert (report.ended, [f.kind.value for f in report.faults]) == ("crash", ["out-of-bounds"])
     assert "no function of its type" in report.faults[0].message
 
 
 @pytest.mark.parametrize("interpret", [0.0, 1e6])
-def test_rows_of_pitched_memory_are_found_by_bytes(run, interpret):
+def test_rows_of_pitched_memory_are_addressed_in_bytes(run, interpret):
     report = run(PITCHED.replace("WIDTH", "10"), interpret=interpret)
     assert (report.output, report.faults, report.notes) == ("9 119\n", [], []), report.message
     beyond = run(PITCHED.replace("WIDTH", "16").replace("(char*)a", "(char*)(a + 120)"), interpret=interpret)
@@ -114,12 +114,12 @@ def test_parts_of_larger_values_are_read_by_the_compiled_kernel(run):
     assert all(launch["compiled_blocks"] for launch in report.launches)
 
 
-def test_a_flag_that_many_threads_set_is_no_race(run):
+def test_storing_the_same_value_from_many_threads_is_no_race(run):
     assert run(FLAG.replace("VALUE", "1"), interpret=1e6).faults == []
     told = run(FLAG.replace("VALUE", "r + 1"), interpret=1e6).faults
     assert {f.kind.value for f in told} == {"race"}
 
 
-def test_a_file_is_removed_beside_the_algorithm_of_that_name(run):
+def test_remove_of_a_file_and_the_algorithm_coexist(run):
     report = run('#include <algorithm>\n#include <cstdio>\nint main() { printf("%d\\n", std::remove("none.txt")); }\n')
     assert report.output == "-1\n", report.message

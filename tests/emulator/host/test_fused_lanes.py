@@ -1,4 +1,4 @@
-"""fmaf and fma of lanes are one instruction for all of them, and round as the host's own do."""
+"""fmaf and fma in lanes are vector instructions, and round like the host's."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ int main() { const int n = 256; float h[n], g[n], r[n], *a, *b, *c; double *d, e
 """
 
 
-def test_fused_sums_of_lanes_have_the_hosts_bits(tmp_path):
+def test_fma_in_lanes_rounds_like_the_host(tmp_path):
     path = tmp_path / "fused.cu"
     path.write_text(PROGRAM)
     report = run_program(path, options=Options(interpret=0.0), capture=True)

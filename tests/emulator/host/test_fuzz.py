@@ -1,4 +1,4 @@
-"""Programs spoilt at random are refused in a sentence or lowered: nothing else comes out of the front end."""
+"""Randomly mutated programs are refused with a message or lowered, without internal errors."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ NAMES = [
 
 
 class Addresses:
-    """Memory that is only given addresses, never touched."""
+    """Memory that only gives out addresses."""
 
     base, size, shift = 1 << 40, 1 << 36, 1 << 36
     line_address, stack_address, stack_end = (1 << 40) + 64, (1 << 40) + 128, (1 << 40) + (1 << 26)
@@ -170,7 +170,7 @@ def test_a_file_that_ends_inside_a_name_is_refused(tmp_path, cut_off):
         "int main() { auto f = [](int x) { return {x}; }; return f(1); }",
     ],
 )
-def test_braces_that_have_no_type_are_refused(tmp_path, text):
+def test_braces_without_a_type_are_refused(tmp_path, text):
     path = tmp_path / "braces.cu"
     path.write_text(text)
     with pytest.raises(TilewiseError, match="a list in braces needs a type here"):

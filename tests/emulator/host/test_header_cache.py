@@ -1,4 +1,4 @@
-"""Headers are read once in a process: what one program declares or instantiates is not there for the next."""
+"""Headers are parsed once in a process: declarations and instances of one program do not leak into the next."""
 
 from tilewise.emulator.host.header_cache import load_headers
 from tilewise.emulator.parse.declared import Declared
@@ -36,7 +36,7 @@ def _counts(declared: Declared) -> tuple[int, ...]:
     )
 
 
-def test_what_one_program_declares_is_not_declared_in_the_next():
+def test_declarations_do_not_leak_into_the_next_program():
     before = _counts(_read(""))
     with_program = _counts(_read(PROGRAM))
     assert all(more > less for more, less in zip(with_program, before, strict=True))

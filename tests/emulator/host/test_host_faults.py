@@ -1,4 +1,4 @@
-"""Faults of the host side, each put into a right program and named at its line."""
+"""Faults of host code, each planted into a correct program and reported at its line."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ int main() {
 }
 """
 
-# what is changed, to what, the kind found, and a piece of the line it is found at
+# text to replace, replacement, kind of finding, part of the reported line
 WRONG = {
     "a copy is missing": ("  cudaMemcpy(db, b, bytes, cudaMemcpyHostToDevice);\n", "", "uninitialised-read", "? B["),
     "a copy goes the wrong way": (
@@ -117,8 +117,8 @@ def test_each_fault_is_named_at_its_line(fault, tmp_path):
     assert found[0].hint
 
 
-def test_a_copy_that_begins_behind_the_end_of_a_block_names_the_block(tmp_path):
-    """It was said to be memory that was never allocated."""
+def test_a_copy_behind_the_end_of_a_block_names_the_block(tmp_path):
+    """Not: memory that was never allocated."""
     text = "int main() { float h[8] = {0}; float* d; cudaMalloc(&d, 8);\n"
     report = program(tmp_path, f"{text}cudaMemcpy(d + 3, h, 4, cudaMemcpyHostToDevice); cudaFree(d); }}\n")
     (found,) = report.findings
@@ -126,7 +126,7 @@ def test_a_copy_that_begins_behind_the_end_of_a_block_names_the_block(tmp_path):
     assert "writes past the end of d (8 bytes from cudaMalloc at line 1)" in found.message
 
 
-def test_the_least_integer_by_minus_one_is_no_division_by_zero(tmp_path):
+def test_int_min_by_minus_one_is_not_called_a_division_by_zero(tmp_path):
     path = tmp_path / "program.cu"
     path.write_text("int main(int argc, char**) { int least = -2147483647 - argc;\n return least / -argc; }\n")
     report = run_program(path, capture=True)

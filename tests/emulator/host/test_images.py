@@ -1,4 +1,4 @@
-"""Pictures through stb_image: what is written is read back, and PNG's filters are undone."""
+"""Images through stb_image: written and read back; PNG filters."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ int main() {
 """
 
 
-def test_a_program_loads_inverts_and_writes_a_picture(tmp_path):
+def test_a_program_loads_inverts_and_writes_an_image(tmp_path):
     (tmp_path / "p.cu").write_text(PROGRAM)
     (tmp_path / "in.ppm").write_bytes(b"P6\n# x\n5 3\n255\n" + bytes(range(45)))
     report = run_program(tmp_path / "p.cu", capture=True)
@@ -44,7 +44,7 @@ def test_a_program_loads_inverts_and_writes_a_picture(tmp_path):
 
 
 def filtered(row, above, step, kind):
-    """A row as PNG's filter tells it."""
+    """A row, encoded with a PNG filter."""
     a = np.concatenate([np.zeros(step, int), row[:-step]]) if step < len(row) else np.zeros(len(row), int)
     c = np.concatenate([np.zeros(step, int), above[:-step]]) if step < len(row) else np.zeros(len(row), int)
     p = a + above - c
@@ -73,6 +73,6 @@ def test_filters_of_a_png_are_undone():
 
 
 @pytest.mark.parametrize("data", [b"", b"P6\n9 9\n255\n", b"BM", SIGNATURE, b"\xff\xd8\xff", b"P5 0 0 255\n"])
-def test_what_is_no_picture_is_refused_in_a_sentence(data):
+def test_other_files_are_refused_with_a_message(data):
     with pytest.raises(PictureError):
         decoded(data)

@@ -1,4 +1,4 @@
-"""asm("...") with the usual instructions of PTX: what the same statements of C would give."""
+"""asm("...") with common PTX instructions: the results of equivalent C statements."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def run(tmp_path, body):
 
 @pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", CASES)
-def test_an_instruction_is_its_statement_in_c(tmp_path, name):
+def test_an_instruction_equals_its_statement_in_c(tmp_path, name):
     body, printed = CASES[name]
     report = run(tmp_path, body)
     assert (report.output.strip(), report.faults, report.message) == (printed, [], "")
 
 
-def test_what_is_not_known_is_refused_by_its_name(tmp_path):
+def test_an_unknown_instruction_is_refused_by_its_name(tmp_path):
     report = run(tmp_path, 'asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0}, {%0};" : "=f"(x));')
     assert report.ended == "refused"
     assert "mma.sync" in report.message
@@ -72,17 +72,17 @@ WRONG = (
 
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize("body", WRONG, ids=range(len(WRONG)))
-def test_what_is_no_ptx_is_refused_in_a_sentence(tmp_path, body):
+def test_invalid_ptx_is_refused_with_a_message(tmp_path, body):
     report = run(tmp_path, body)
     assert report.ended == "refused"
     assert "program.cu:4" in report.message
 
 
-def test_an_operand_that_shares_the_first_ones_register(tmp_path):
+def test_an_operand_in_the_register_of_the_first(tmp_path):
     report = run(tmp_path, 'c = 30; asm("add.s32\t%0, %0, %2;" : "=r"(c) : "0"(c), "r"(12));')
     assert (report.output, report.faults) == ("42 0 0 0\n", [])
 
 
-def test_a_fault_in_an_operand_is_told_at_its_line(tmp_path):
+def test_a_fault_in_an_operand_is_reported_at_its_line(tmp_path):
     report = run(tmp_path, 'asm volatile("ld.global.f32 %0, [%1];" : "=f"(x) : "l"(f + 4));')
     assert [(f.kind.value, f.place.line) for f in report.faults] == [("out-of-bounds", 4)]

@@ -1,4 +1,4 @@
-"""Functions of one expression in lanes: written into the kernel, and still what a call would have given."""
+"""Inlining of functions of one expression in lanes gives the results of calls."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ int main() {{ const int n = 64; float h[64], *d, *o; M a, *b; for (int i = 0; i 
   k<<<2, 32>>>(a, b, o, n); cudaMemcpy(h, o, sizeof h, cudaMemcpyDeviceToHost); double s = 0; for (int i = 0; i < n; i++) s += h[i] * (i % 5 + 1); printf("%g %g %g\\n", h[0], h[63], s);
   cudaFree(d); cudaFree(o); cudaFree(b); return 0; }}
 """
-# with the value of the last thread, and the sum that is made of all in the same way here
+# with the last thread's value and the sum over all threads
 CASES = {
     "a member of a struct": ("v = get(a, i / 8, i % 8);", lambda i: i),
     "through a pointer to it": ("set(b, i / 8, i % 8, 3.0f); v = a.e[i];", lambda i: 3),
@@ -61,7 +61,7 @@ def run(tmp_path, body):
 
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", CASES)
-def test_a_function_of_one_expression_gives_what_it_gives(tmp_path, name):
+def test_inlined_functions_give_the_same_results(tmp_path, name):
     body, value = CASES[name]
     report = run(tmp_path, body)
     values = [float(value(i)) for i in range(64)]
@@ -76,6 +76,6 @@ def test_an_argument_is_read_though_the_function_does_not_use_it(tmp_path):
     assert [(f.kind.value, f.place.line) for f in report.faults] == [("out-of-bounds", 20)]
 
 
-def test_a_fault_inside_is_told_at_the_function_s_line(tmp_path):
+def test_a_fault_inside_is_reported_at_the_functions_line(tmp_path):
     report = run(tmp_path, "v = get(a, i / 8, i % 8 + 1);")
     assert [(f.kind.value, f.place.line) for f in report.faults] == [("out-of-bounds", 6)]

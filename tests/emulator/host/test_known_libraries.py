@@ -1,4 +1,4 @@
-"""Libraries that courses use beside CUDA: functions with …, cuBLAS on vectors and matrices, windows that are not shown."""
+"""Libraries that courses use with CUDA: variadic functions, cuBLAS, Thrust, WMMA, graphs, windows (not shown)."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ int main() { std::cout << last("x/yz") << last("q") << " "; std::string p = "  a
 PROGRAMS = {
     "strings": (STRINGS, "yzq 5 3 2 13 11 7 1 11\n"),  # as g++ prints it
     "pthreads": (THREADS, "10 30\n"),
-    "wmma": (WMMA, "0 wrong, 572\n"),  # against plain loops in the program itself
-    "wmma, shapes and layouts": (WMMA_SHAPES, "00000000\n"),  # wrong cells of 2 (C + A B), against plain loops
+    "wmma": (WMMA, "0 wrong, 572\n"),  # compared with plain loops in the program
+    "wmma, shapes and layouts": (WMMA_SHAPES, "00000000\n"),  # wrong cells of 2 (C + A B), compared with plain loops
     "graph": (GRAPH, "6 10\n16 10\n26 10\n"),  # each launch copies, adds 1 + 2 + 3 and copies back
     "thrust": (THRUST, "2 9 140 10\n"),  # 1 + 1, 8 + 1, the squares up to 49, 1 + 2 + 3 + 4
     "thrust, addresses of elements": (THRUST_ADDRESSES, "3 3 4 2 \n"),  # 1, and 1 for each launch that reaches it
@@ -167,7 +167,7 @@ def test_a_program_prints_what_the_library_computes(name, tmp_path):
     assert report.output == prints
 
 
-def test_a_vector_longer_than_its_memory_is_told(tmp_path):
+def test_a_vector_longer_than_its_memory_is_reported(tmp_path):
     (tmp_path / "p.cu").write_text(CUBLAS.replace("cublasSscal(h, 4, &a, dx, 1)", "cublasSscal(h, 5, &a, dx, 1)"))
     faults = run_program(tmp_path / "p.cu", capture=True).faults
     assert [(f.kind.value, f.place.line) for f in faults] == [("out-of-bounds", 10)]
@@ -197,7 +197,7 @@ int main(int argc, char** argv) {
 """
 
 
-def test_images_of_the_samples_and_vectors_that_grow(tmp_path):
+def test_images_of_the_cuda_samples_and_growing_vectors(tmp_path):
     (tmp_path / "p.cu").write_text(SAMPLES)
     report = run_program(tmp_path / "p.cu", capture=True)
     assert (report.output, report.faults) == ("3 2 0.50 1.00\n4 9\n", [])

@@ -1,4 +1,4 @@
-"""Vectors of many elements: copying one and pushing onto it take time in proportion to what is added."""
+"""Large vectors: the time of copies and push_back is proportional to the elements added."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def run(tmp_path, text):
 
 
 def test_a_million_copied_and_sixty_thousand_pushed_end_within_the_limit(tmp_path):
-    """Every push_back looked at all elements once: this took minutes."""
+    """push_back once checked all elements: this took minutes."""
     ran = run(tmp_path, PROGRAM)
     assert ran.output == "1 59999 59998 n4 n3 7\n"
     assert not ran.findings
 
 
-def test_what_is_room_and_no_element_is_still_told(tmp_path):
+def test_an_access_to_spare_capacity_is_reported(tmp_path):
     more = ("pushed[59999] = 1;", "pushed.reserve(200000); pushed[60000] = 1;", "pushed.clear(); pushed[0] = 1;")
     for line in (*more, "pushed.push_back(7); return pushed[59999] - 7;"):
         ran = run(tmp_path, PROGRAM.replace("1 << 20", "1 << 10").replace("// more", line))
@@ -60,8 +60,8 @@ def test_the_address_of_an_array_of_run_time_length_is_its_beginning(tmp_path):
     assert not ran.findings
 
 
-def test_elements_come_and_go_without_a_call_and_what_is_gone_is_told(tmp_path):
-    """Two million of each were two million calls of the runtime."""
+def test_push_and_pop_without_a_runtime_call_still_report_removed_elements(tmp_path):
+    """Two million of each once were two million runtime calls."""
     path = tmp_path / "vector.cu"
     path.write_text("""#include <cstdio>
 #include <vector>

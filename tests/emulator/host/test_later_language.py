@@ -1,4 +1,4 @@
-"""Concepts, alignments that are computed, functions that arguments bring, words of compilers and of newer cards."""
+"""Later C++: concepts, computed alignments, argument-dependent lookup, attributes, features of newer cards."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ def printed(tmp_path, text):
     return report.output
 
 
-def test_concepts_alignments_and_what_arguments_bring(tmp_path):
+def test_concepts_alignments_and_argument_dependent_lookup(tmp_path):
     assert printed(tmp_path, LANGUAGE) == LANGUAGE_PRINTS
 
 
-def test_an_alignment_that_is_none_is_refused(tmp_path):
+def test_an_invalid_alignment_is_refused(tmp_path):
     path = tmp_path / "program.cu"
     for wrong in ("3.14159", "3", "-8", "n", "1 << 40"):
         path.write_text(
@@ -94,7 +94,7 @@ def test_an_alignment_that_is_none_is_refused(tmp_path):
         assert "alignment" in report.message
 
 
-def test_groups_of_those_that_are_here_do_not_meet_the_others_of_the_warp(tmp_path):
+def test_coalesced_groups_do_not_wait_for_inactive_threads(tmp_path):
     assert printed(tmp_path, GROUPS) == "44 960 128 4 66 128 572662306 31 \n"
 
 

@@ -1,4 +1,4 @@
-"""The library that programs bring along by name: containers, threads, Thrust, halves, random numbers on the card."""
+"""The standard library and others that programs include: containers, threads, Thrust, halves, cuRAND."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ int main(){ half h[4]; for(int i=0;i<4;i++) h[i]=__float2half(i+0.1f); half*a,*c
 """
 
 
-def test_containers_functions_and_threads_as_a_compiler_has_them(run):
+def test_containers_functions_and_threads_print_what_a_compiler_prints(run):
     report = run(CONTAINERS)
     assert report.ended == "exit", report.message
     assert report.output == "a=5 b=2 a5b220\n4\n1 3 \n8 13\n1.5\n0\n92\n12.5c\n03\n2\n3\n1;2;3;\n"
@@ -115,7 +115,7 @@ int main() {
     assert not report.faults
 
 
-def test_an_argument_that_nobody_gave_is_told_as_such(run):
+def test_a_missing_command_line_argument_is_reported_as_such(run):
     report = run("#include <cstdlib>\nint main(int argc, char** argv) { return atoi(argv[1]); }")
     assert (report.ended, report.wanted, report.faults) == ("crash", "arguments", [])
     assert "was given none" in report.message
@@ -154,13 +154,13 @@ int main() {
 
 
 def test_strings_are_changed_in_place(run):
-    """As g++ printed it."""
+    """The output of g++."""
     assert (
         run(STRINGS).output == "helloworld\nHI__world\nIworld\nIworldIworld12\nIw---orldIworld\nzzz\n422\n1\n1-011!6\n"
     )
 
 
-def test_distributions_have_the_types_they_have_where_none_is_given(run):
+def test_distributions_have_their_default_types(run):
     """The numbers are g++'s."""
     ran = run(
         "#include <cstdio>\n#include <random>\n#include <cuda_fp16.h>\n"
@@ -171,7 +171,7 @@ def test_distributions_have_the_types_they_have_where_none_is_given(run):
     assert (ran.output, ran.message) == ("0.652671 6 1.418045 1.500000\n", "")
 
 
-def test_a_variable_is_known_in_its_own_first_value_and_has_none(run):
+def test_a_variable_is_in_scope_and_uninitialised_in_its_own_initialiser(run):
     ran = run(
         "#include <cstdio>\n#include <cstdlib>\nint main() {\n"
         "  int *data = (int *)malloc(3 * sizeof(*data)), n = 4;\n  data[2] = sizeof(data);\n"

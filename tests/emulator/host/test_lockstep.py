@@ -1,4 +1,4 @@
-"""Kernels whose threads run side by side give what they give one by one, and are told the same."""
+"""Vectorised kernels give the results and reports of single threads."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ TAKEN = {
 
 
 def both_ways(path):
-    """The report where everything is compiled, and where everything is interpreted."""
+    """The reports of a compiled and of an interpreted run."""
     return [run_program(path, [], Options(interpret=most), capture=True) for most in (0.0, 1e6)]
 
 
@@ -71,18 +71,18 @@ def agree(tmp_path, seed, kernels):
     assert all(launch["lanes"] > 1 for launch in compiled.launches), seed
 
 
-def test_drawn_kernels_agree_with_the_interpreted_ones(tmp_path):
+def test_random_kernels_agree_with_the_interpreter(tmp_path):
     agree(tmp_path, next_seed() % (1 << 30), 6)
 
 
 @pytest.mark.slow
-def test_many_drawn_kernels_agree_with_the_interpreted_ones(tmp_path):
+def test_many_random_kernels_agree_with_the_interpreter(tmp_path):
     start = next_seed() % (1 << 30)
     for seed in range(start, start + 40):
         agree(tmp_path, seed, 12)
 
 
-def test_kernels_that_are_taken_and_how_many_threads_at_once(tmp_path):
+def test_which_kernels_are_vectorised_and_their_lanes(tmp_path):
     texts, calls = [], []
     for i, (block, body, _) in enumerate(TAKEN.values()):
         texts.append(f"__global__ void k{i}(float* p) {{ {body} }}\n")
@@ -102,7 +102,7 @@ def test_kernels_that_are_taken_and_how_many_threads_at_once(tmp_path):
     }
 
 
-def test_each_lane_is_told_as_its_thread_would_be(tmp_path):
+def test_each_lane_is_reported_as_its_thread(tmp_path):
     path = tmp_path / "program.cu"
     path.write_text(ASTRAY)
     report = run_program(path, [], Options(interpret=0.0), capture=True)
@@ -116,14 +116,14 @@ def test_each_lane_is_told_as_its_thread_would_be(tmp_path):
     assert len(told) == 5, told
 
 
-def test_an_index_that_there_is_not_is_refused_in_a_sentence(tmp_path):
+def test_an_unknown_component_of_an_index_is_refused(tmp_path):
     path = tmp_path / "program.cu"
     path.write_text("__global__ void k(float* p) { p[threadIdx.P] = 1; }\nint main() { k<<<1, 16>>>(0); }\n")
     report = run_program(path, [], Options(interpret=0.0), capture=True)
     assert (report.ended, "has no member P" in report.message) == ("refused", True), report.message
 
 
-def test_a_variable_that_is_called_is_refused_in_a_sentence(tmp_path):
+def test_a_call_of_a_variable_is_refused(tmp_path):
     path = tmp_path / "program.cu"
     path.write_text(
         "__global__ void k(float* p) { int v = threadIdx.x; p[0] = v(3); }\nint main() { k<<<1, 16>>>(0); }\n"

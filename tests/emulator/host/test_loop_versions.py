@@ -1,4 +1,4 @@
-"""Loops that are asked once whether their arrays are whole: what they compute, and that no fault in them is lost."""
+"""Loops with a version without checks: their results, and that all faults in them are reported."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def run(folder, text):
 
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_in_such_a_loop_is_found_at_its_line(tmp_path, name):
+def test_a_fault_in_a_versioned_loop_is_reported_at_its_line(tmp_path, name):
     kind, body, end = FAULTS[name]
     report = run(tmp_path, f'{HEAD}int main() {{ int n = 40;\n{body} printf("%g\\n", s); {end} return 0; }}\n')
     lines = body.split("\n")
@@ -74,8 +74,8 @@ def test_a_fault_in_such_a_loop_is_found_at_its_line(tmp_path, name):
     assert (kind, wanted) in [(f.kind.value, f.place.line) for f in report.faults if f.place is not None]
 
 
-def test_products_drawn_by_the_clock_are_right(tmp_path):
-    """Through pointers and vectors, by rows and columns, backwards, and with arrays that are filled on the way."""
+def test_random_products_are_right(tmp_path):
+    """Through pointers and vectors, by rows and columns, backwards, and with arrays that the loop initialises."""
     seed = next_seed() % (1 << 30)
     r = random.Random(seed)
     m, k, n = (r.randrange(9, 40) for _ in range(3))
@@ -128,7 +128,7 @@ ON_THE_CARD = {
 
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ON_THE_CARD)
-def test_a_compiled_kernels_loop_loses_none_either(tmp_path, name):
+def test_a_fault_in_a_versioned_loop_of_a_kernel_is_reported(tmp_path, name):
     kind, changes = ON_THE_CARD[name]
     path = tmp_path / "program.cu"
     path.write_text(HEAD + KERNEL.format(**{"test": "<", "given": "n", "copies": "0", **changes}))
@@ -139,7 +139,7 @@ def test_a_compiled_kernels_loop_loses_none_either(tmp_path, name):
         assert report.output == f"{2 * sum(i * i for i in range(40))}\n"
 
 
-def test_an_overflow_in_every_iteration_does_not_hold_the_program_up(tmp_path):
+def test_an_overflow_in_every_iteration_is_fast(tmp_path):
     body = "int s = 1; for (int i = 0; i < 3000000; i++)\ns = s * 1103515245 + 12345;"
     report = run(tmp_path, f'{HEAD}int main() {{ {body} printf("%d\\n", s & 255); return 0; }}\n')
     assert [(f.kind.value, f.place.line, f.count) for f in report.faults] == [("overflow", 5, 10_000)]

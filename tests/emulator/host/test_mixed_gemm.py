@@ -1,4 +1,4 @@
-"""cublasGemmEx: products whose operands, result and arithmetic have types of their own, beside loops in the program."""
+"""cublasGemmEx: mixed-precision products, compared with loops in the program."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ int main() {
   CALL
 }
 """
-CALLS = {  # types of operands, result and scalars, and how the call names them
+CALLS = {  # types of operands, result and scalars, and their names in the call
     "half to float": ("<half, float, float>", "CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F"),
     "half to float, the older name": ("<half, float, float>", "CUDA_R_16F, CUDA_R_32F, CUDA_R_32F"),
     "half by halves": ("<half, half, half>", "CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_16F"),
@@ -51,7 +51,7 @@ def ran(tmp_path, *lines, text=PROGRAM):
     return run_program(tmp_path / "p.cu", capture=True)
 
 
-def test_every_type_agrees_with_loops(tmp_path):
+def test_every_type_agrees_with_plain_loops(tmp_path):
     lines = [
         f'product{types}("{name} {op}", {kinds}, CUBLAS_OP_{op}, CUBLAS_GEMM_DEFAULT{algo});'
         for name, (types, kinds) in CALLS.items()
@@ -71,7 +71,7 @@ def test_every_type_agrees_with_loops(tmp_path):
         ("<signed char, int, int>", "CUDA_R_8I, CUDA_R_32I, CUDA_R_32I", PROGRAM.replace("M = 8", "M = 9"), "int8"),
     ],
 )
-def test_what_the_library_does_not_have_is_told_and_refused(types, kinds, text, says, tmp_path):
+def test_unsupported_types_are_reported_and_refused(types, kinds, text, says, tmp_path):
     line = f'product{types}("x", {kinds}, CUBLAS_OP_N, CUBLAS_GEMM_DEFAULT);'
     report = ran(tmp_path, line, text=text)
     assert report.output.startswith("x 15 ")
@@ -79,8 +79,8 @@ def test_what_the_library_does_not_have_is_told_and_refused(types, kinds, text, 
     assert says in report.faults[0].message
 
 
-def test_a_scalar_of_the_wrong_type_is_told(tmp_path):
-    """A half where cublasGemmEx reads a float: the mistake that compiles and gives nonsense."""
+def test_a_scalar_of_the_wrong_type_is_reported(tmp_path):
+    """A half instead of a float for alpha compiles, but gives a wrong product."""
     line = (
         'product<half, float, half>("x", CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUBLAS_OP_N, CUBLAS_GEMM_DEFAULT);'
     )

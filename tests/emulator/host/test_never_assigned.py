@@ -1,4 +1,4 @@
-"""Variables of the card that nobody gives a value: a forgotten cudaMemcpyToSymbol is told, a counter is not."""
+"""Uninitialised __constant__ and __device__ variables: a forgotten cudaMemcpyToSymbol is reported, a counter is not."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ def found(request, tmp_path):
     return run
 
 
-def test_memory_that_begins_at_zero_on_purpose_is_no_fault(found):
+def test_memory_that_starts_at_zero_on_purpose_is_no_fault(found):
     ran, faults = found(BLUR)
     assert faults == []
     assert ran.output == "135 64 1\n"
 
 
 @pytest.mark.parametrize("instead", ["", "  cudaMemcpyToSymbol(mask, m, 5);\n"], ids=["forgotten", "without sizeof"])
-def test_a_constant_that_nobody_copied_to_is_told(found, instead):
+def test_a_constant_that_was_not_copied_to_is_reported(found, instead):
     ran, faults = found(BLUR.replace(COPY, instead))
     assert faults == [("uninitialised-read", "if (i + k < n) s += mask[k] * in[i + k];")]
     assert "cudaMemcpyToSymbol(mask" in ran.findings[0].hint
     assert "zero" in ran.findings[0].hint
-    assert " 64 " in ran.output  # it ran on, with zeros
+    assert " 64 " in ran.output  # it continued with zeros
 
 
 @pytest.mark.parametrize("line", ["if (i < limit) out[i] = 0;", "out[i] += biased(1);"])
-def test_a_device_variable_that_is_only_ever_read_is_told(found, line):
+def test_a_device_variable_that_is_only_read_is_reported(found, line):
     _, faults = found(BLUR.replace("// more", line))
     assert [kind for kind, _ in faults] == ["uninitialised-read"]
     assert faults[0][1] in (line, "__device__ float biased(float x) { return x + bias[1]; }")
@@ -88,6 +88,6 @@ def test_a_device_variable_that_is_only_ever_read_is_told(found, line):
         "int* p = &limit; *p = 3; out[i] = limit;",
     ],
 )
-def test_whatever_may_store_to_it_makes_it_a_variable_with_a_value(found, line):
+def test_any_possible_store_makes_a_device_variable_initialised(found, line):
     _, faults = found(BLUR.replace("// more", f"if (i == 0) {{ {line} }}"))
     assert faults == []

@@ -1,4 +1,4 @@
-"""Files of a program: what it writes without leave goes to memory and is read back; nothing on the disk changes."""
+"""A program's files: writes outside of --allow-write go to memory and are read back; the disk is not changed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_written_files_stay_in_memory_and_are_read_back(tmp_path):
     ]
 
 
-def test_with_leave_they_are_written(tmp_path):
+def test_files_are_written_to_an_allowed_folder(tmp_path):
     (tmp_path / "p.cu").write_text(
         '#include <stdio.h>\nint main() { FILE* f = fopen("o", "w"); fputs("x", f); fclose(f); }\n'
     )
@@ -68,7 +68,7 @@ def test_with_leave_they_are_written(tmp_path):
 
 
 def test_a_run_reports_once():
-    """A limit that is met as the program ends would have written a second report behind the first."""
+    """A limit that is exceeded while the program ends once wrote a second report."""
     reader, writer = os.pipe()
     report = Report(writer)
     report({"ended": "refused"})
@@ -80,8 +80,8 @@ def test_a_run_reports_once():
         assert json.loads(pipe.read()) == {"ended": "refused"}
 
 
-def test_waits_of_every_thread_of_the_program_are_left_out(tmp_path):
-    """The program runs in a thread of its own: what the first thread waited says nothing about it."""
+def test_waiting_of_any_thread_does_not_count_as_computing(tmp_path):
+    """The program runs in its own thread: the waiting time of the first thread is not its own."""
     for thread, waited in (("11", 2), ("12", 5)):
         (tmp_path / thread).mkdir()
         (tmp_path / thread / "schedstat").write_text(f"9000000000 {waited}000000000 1\n")
@@ -151,7 +151,7 @@ static char block[4000];
 
 @pytest.mark.parametrize("how", WRITERS)
 def test_what_is_written_to_memory_counts_as_output(tmp_path, how):
-    """stdout and files together: no more than --limit-output allows, bytes that a seek leaves out included."""
+    """stdout and files together are limited by --limit-output, zeros that a seek adds included."""
     (tmp_path / "p.cu").write_text(f"{START}int main() {{ {WRITERS[how]} return 7; }}\n")
     report = run_program(tmp_path / "p.cu", options=Options(output=1 << 14), capture=True)
     assert (report.status, report.ended) == (4, "limit"), report.message
@@ -160,7 +160,7 @@ def test_what_is_written_to_memory_counts_as_output(tmp_path, how):
         assert run_program(tmp_path / "p.cu", options=Options(output=1 << 20), capture=True).status == 7
 
 
-def test_what_is_written_to_a_folder_with_leave_counts_too(tmp_path):
+def test_what_is_written_to_an_allowed_folder_counts_as_output(tmp_path):
     (tmp_path / "p.cu").write_text(
         "#include <stdio.h>\nstatic char block[1000];\n"
         'int main() { FILE* f = fopen("o", "w"); for (int i = 0; i < 40; i++) fwrite(block, 1, sizeof block, f); }\n'
@@ -170,7 +170,7 @@ def test_what_is_written_to_a_folder_with_leave_counts_too(tmp_path):
     assert (tmp_path / "o").stat().st_size <= 1 << 14
 
 
-def test_a_seek_before_the_beginning_fails_as_c_has_it(tmp_path):
+def test_a_seek_before_the_beginning_fails_as_in_c(tmp_path):
     (tmp_path / "p.cu").write_text(
         '#include <stdio.h>\nint main() { FILE* f = fopen("o", "w"); fputs("abc", f);\n'
         'printf("%d ", fseek(f, -9, SEEK_SET)); printf("%d %ld\\n", fseek(f, -1, SEEK_END), ftell(f)); }\n'
@@ -188,9 +188,9 @@ def test_a_file_that_is_not_closed_is_written_at_exit(tmp_path):
 
 
 def test_a_report_that_cannot_be_sent_ends_the_process(tmp_path):
-    """Its parent is gone: the process would have slept for ever."""
+    """Its parent is gone: the process once hung."""
     reader, writer = os.pipe()
-    os.close(reader)  # before the fork: while either process has it open, the report can be sent
+    os.close(reader)  # before the fork: the pipe must be closed in both processes
     child = os.fork()
     if child == 0:
         Report(writer)({"ended": "exit"})
@@ -200,7 +200,7 @@ def test_a_report_that_cannot_be_sent_ends_the_process(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux's full device")
-def test_output_that_cannot_be_written_fails_with_a_sentence(tmp_path, capfd):
+def test_output_that_cannot_be_written_fails_with_a_message(tmp_path, capfd):
     (tmp_path / "p.cu").write_text('#include <stdio.h>\nint main() { printf("x"); return 0; }\n')
     usual = os.dup(1)
     full = os.open("/dev/full", os.O_WRONLY)
@@ -216,8 +216,8 @@ def test_output_that_cannot_be_written_fails_with_a_sentence(tmp_path, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_a_folder_may_be_called_like_a_keyword(tmp_path):
-    """What contains __global__ is a kernel's text where a string is given; here it is a path."""
+def test_a_folder_may_be_named_like_a_keyword(tmp_path):
+    """A string that contains __global__ is a kernel's text; here it is a path."""
     folder = tmp_path / "my __global__ kernels"
     folder.mkdir()
     (folder / "p.cu").write_text("int main() { return 5; }\n")

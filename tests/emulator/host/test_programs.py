@@ -1,4 +1,4 @@
-"""Whole programs: what they print, how they end, what they may not do."""
+"""Whole programs: output, status, limits and refusals."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.drawn(7)  # each program is compiled in a process, 0.2 
 
 @pytest.fixture(autouse=True)
 def warm_starts():
-    """Here a new interpreter starts every program, as where the caller has threads."""
+    """A new interpreter starts every program here, as for callers with threads."""
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def test_arguments_status_and_both_streams(run):
     assert (report.output, report.errors, report.status, report.ended) == ("3 one 42\n", "e\n", 7, "exit")
 
 
-def test_a_goto_passes_declarations(run):
-    """Of objects and of what others are given the address of, which live in the frame's memory."""
+def test_a_goto_skips_declarations(run):
+    """Of objects and of variables whose address is taken, which are in the frame."""
     report = run(r"""
 #include <cstdio>
 int main(int argc, char** argv) {
@@ -62,7 +62,7 @@ end:
     assert (report.ended, report.output, report.faults) == ("exit", "1 3\n", []), report.message
 
 
-def test_rand_is_glibcs(run):
+def test_rand_gives_the_numbers_of_glibc(run):
     report = run(
         '#include <cstdio>\n#include <cstdlib>\nint main() { printf("%d %d ", rand(), rand()); srand(42); printf("%d\\n", rand()); }'
     )
@@ -102,7 +102,7 @@ done:
     assert report.findings == []
 
 
-def test_errors_of_the_runtime_come_back_to_the_program(run):
+def test_runtime_errors_are_returned_to_the_program(run):
     report = run(r"""
 #include <stdio.h>
 __global__ void k(int* p) { p[threadIdx.x] = 1; }
@@ -162,8 +162,8 @@ def test_limits_stop_a_program_and_keep_what_was_found(run, text, options, says)
     ("#include <stdlib.h>\n#include <string.h>\nint main() { memset(malloc(900 << 20), 1, 900 << 20); for (;;) {} }",
      {"seconds": 60.0, "memory": 1 << 30}, "of memory were used up"),
 ])  # fmt: skip
-def test_limits_are_of_the_whole_process(run, text, options, says):
-    """Reading and compiling count, and so do the shadow and everything else that the program's bytes take."""
+def test_limits_apply_to_the_whole_process(run, text, options, says):
+    """Parsing and compiling count, and so does the memory of the shadow."""
     began = time.monotonic()
     report = run(text, **options)
     assert report.ended == "limit"
@@ -184,13 +184,13 @@ int main() {
     assert len(report.notes) == 2
 
 
-def test_a_crash_is_told_where_the_real_program_would_stop(run):
+def test_a_crash_is_reported_where_the_real_program_would_stop(run):
     report = run("int main() { int* p = 0;\n return *p; }")
     assert (report.status, report.ended) == (139, "crash")
     assert [(str(f.kind), f.line) for f in report.faults] == [("null-pointer", 2)]
 
 
-def test_what_is_not_understood_is_refused_at_its_place(run):
+def test_unsupported_code_is_refused_at_its_place(run):
     report = run("#include <stdio.h>\nint main() { return nothing_known(3); }")
     assert (report.ended, report.exit_code) == ("refused", 2)
     assert ":2:21: nothing_known is not known here" in report.message
@@ -224,7 +224,7 @@ int main() {
     assert run(text.replace("WAIT", "cudaDeviceSynchronize();")).findings == []
 
 
-def test_a_report_larger_than_a_pipe_comes_through(run):
+def test_a_report_larger_than_a_pipe_is_received(run):
     report = run(
         "__global__ void k(int* p) {}\nint main() { int* p; cudaMalloc(&p, 4);"
         " for (int i = 0; i < 800; i++) k<<<1, 1>>>(p); cudaFree(p); }"
@@ -242,15 +242,15 @@ def test_a_null_pointer_in_a_kernel_is_a_fault_and_a_sticky_error(run):
     assert [(str(f.kind), f.line) for f in report.faults] == [("null-pointer", 3)]
 
 
-def test_a_program_that_ctrl_c_reached_first_was_interrupted(tmp_path):
-    """It ended without a word, and this process has not been told yet."""
+def test_a_program_that_ctrl_c_ended_first_is_reported_as_interrupted(tmp_path):
+    """It ended without a report, and this process has not yet received the signal."""
     with pytest.raises(KeyboardInterrupt):
         received("loop.cu", -signal.SIGINT, b"", False, Options())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc how many threads there are")
 def test_the_command_runs_a_program_in_a_copy_of_itself(tmp_path):
-    """A second interpreter would not list what it imports."""
+    """A new interpreter would import modules again."""
     (tmp_path / "own.cu").write_text('#include <cstdio>\nint main() { puts("here"); return 3; }\n')
     words = [sys.executable, "-X", "importtime", "-m", "tilewise", "run", "own.cu"]
     environment = os.environ | {"PYTHONPATH": str(Path(tilewise.__file__).parents[1])}
@@ -260,7 +260,7 @@ def test_the_command_runs_a_program_in_a_copy_of_itself(tmp_path):
 
 
 def test_ctrl_c_ends_the_program_too(tmp_path):
-    """What was found by then is reported, exit 130, and no process goes on."""
+    """The findings so far are reported, the status is 130, and no process remains."""
     (tmp_path / "loop.cu").write_text(
         '#include <cstdio>\nint main() { int a[4]; a[4] = 1; puts("on"); fflush(stdout); for (;;) {} }\n'
     )
@@ -275,7 +275,7 @@ def test_ctrl_c_ends_the_program_too(tmp_path):
     )
     assert process.stdout.readline() == b"on\n"
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=20)  # the pipes close when nobody holds them any more
+    _, said = process.communicate(timeout=20)  # the pipes close when no process holds them
     assert process.returncode == 130
     assert b"index 4 of a, an array of 4" in said
     assert b"stopped: by Ctrl-C; it was near line 2 then" in said
@@ -283,8 +283,8 @@ def test_ctrl_c_ends_the_program_too(tmp_path):
         os.killpg(process.pid, 0)
 
 
-def test_the_rest_of_an_array_of_objects_is_made_in_a_loop(run):
-    """Element by element in the text, 50,000 of them took longer than most limits."""
+def test_remaining_elements_of_an_array_are_constructed_in_a_loop(run):
+    """Unrolled, 50,000 elements once took longer than most limits."""
     report = run(
         """
 #include <cstdio>
@@ -300,7 +300,7 @@ int main() {
     assert report.output == "500000 0\n", (report.message, report.findings)
 
 
-def test_fewer_places_than_none_are_no_wish(run):
+def test_a_negative_precision_is_ignored(run):
     report = run("""
 #include <iomanip>
 #include <iostream>

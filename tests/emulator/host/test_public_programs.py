@@ -1,4 +1,4 @@
-"""What programs of public repositories showed: each construct as a small program."""
+"""Constructs of public programs, each as a small program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ran(tmp_path):
     return run
 
 
-def test_a_launch_leaves_the_kernels_last_arguments_to_their_defaults(ran):
+def test_a_launch_may_omit_default_arguments(ran):
     report = ran("""
 const int FOUR = 4;
 __global__ void scale(float *x, float by = 2, int n = FOUR) { for (int i = 0; i < n; i++) x[i] *= by; }
@@ -44,7 +44,7 @@ int main() {
     assert (report.output, report.findings) == ("60 60\n", [])
 
 
-def test_arguments_behind_a_missing_one_are_missing_too(ran):
+def test_arguments_after_a_missing_one_are_missing(ran):
     report = ran("""
 int main(int argc, char **argv) {
   char *from = argv[1], *to = argv[2];
@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
     assert (report.wanted, report.findings) == ("arguments", [])
 
 
-def test_tuples_have_as_many_members_as_they_are_given_types(ran):
+def test_tuples_have_a_member_per_type(ran):
     report = ran("""
 #include <tuple>
 int twice(const float *x, int n) { return n * 2; }
@@ -81,7 +81,7 @@ int main() {
 
 
 @pytest.mark.parametrize("reading", ['scanf("%d", &n);', "std::cin >> n;"])
-def test_what_follows_from_missing_input_is_no_fault(ran, reading):
+def test_faults_caused_by_missing_input_are_not_reported(ran, reading):
     text = "#include <iostream>\nint main() {\n  int n;\n  " + reading + '\n  printf("%d\\n", 100 / n);\n}\n'
     report = ran(text, stdin=b"")
     assert (report.findings, report.message) == (
@@ -91,7 +91,7 @@ def test_what_follows_from_missing_input_is_no_fault(ran, reading):
     assert ran(text, stdin=b"20").output == "5\n"
 
 
-def test_a_program_that_looks_at_what_it_read_has_faults_of_its_own(ran):
+def test_faults_of_a_program_that_checks_its_input_are_reported(ran):
     report = ran("""
 __global__ void twice(float* x, int n) {
   int i = threadIdx.x;
@@ -190,7 +190,7 @@ int main() {
     ]
 
 
-def test_elements_without_values_are_counted_beyond_the_first_megabyte(ran):
+def test_uninitialised_elements_are_counted_beyond_the_first_megabyte(ran):
     report = ran("""
 __global__ void fill(float *x) { x[blockIdx.x * blockDim.x + threadIdx.x] = 1; }
 int main() {

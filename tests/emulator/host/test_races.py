@@ -1,4 +1,4 @@
-"""Races of kernels that only run compiled, and cells of shared memory without a value that are handed on."""
+"""Races in kernels that only run compiled, and copies of uninitialised variables and shared memory."""
 
 # ruff: noqa: E501 — lines of C++
 
@@ -130,7 +130,7 @@ int main() {
         ("x[i % 64] = b.u;", "another block"),
     ],
 )
-def test_races_in_global_memory_are_found_where_the_machine_cannot_look(tmp_path, step, between):
+def test_races_in_global_memory_are_found_in_compiled_kernels(tmp_path, step, between):
     path = tmp_path / "program.cu"
     path.write_text(GLOBAL.replace("STEP", step))
     report = run_program(path, [], Options(), capture=True)
@@ -139,8 +139,8 @@ def test_races_in_global_memory_are_found_where_the_machine_cannot_look(tmp_path
     assert all(between in f.message for f in report.faults)
 
 
-def test_a_cell_without_a_value_may_be_copied_but_not_computed_with(tmp_path):
-    """Three planes that march through a volume: at its edges nobody loads, and what is handed on there is not used."""
+def test_an_uninitialised_cell_may_be_copied_but_not_computed_with(tmp_path):
+    """A stencil that marches through a volume: edge threads load nothing, and copy values that are not used."""
     path = tmp_path / "program.cu"
     path.write_text(MARCH + HANDED_ON)
     report = run_program(path, capture=True)
@@ -150,13 +150,13 @@ def test_a_cell_without_a_value_may_be_copied_but_not_computed_with(tmp_path):
 
 
 @pytest.mark.parametrize("apart", ["", " int z = 0; again: if (z++ < 0) goto again;"], ids=["lanes", "one by one"])
-def test_a_threads_variable_without_a_value_may_be_handed_on(tmp_path, apart):
+def test_an_uninitialised_variable_may_be_copied(tmp_path, apart):
     path = tmp_path / "program.cu"
     path.write_text(REGISTERS.replace("float prev, curr, next;", "float prev, curr, next;" + apart) + HANDED_ON)
     report = run_program(path, [], Options(interpret=0.0), capture=True)
     assert (report.output, report.findings) == ("0\n", []), report.message
     faults = run_program(path, [], Options(interpret=0.0, defines={"WRONG": "1"}), capture=True).faults
-    found = {(f.kind.value, f.place.line) for f in faults if f.place}  # of neighbours that store to one cell, too
+    found = {(f.kind.value, f.place.line) for f in faults if f.place}  # also neighbours that store to one cell
     assert found - {("race", 11)} == {("uninitialised-read", 18)}
 
 
@@ -179,7 +179,7 @@ int main() {
 
 
 @pytest.mark.parametrize(("blocks", "advice"), [("2", "store to a second array"), ("1", "put __syncthreads() between")])
-def test_several_blocks_that_work_in_place_are_not_advised_a_barrier(tmp_path, blocks, advice):
+def test_a_barrier_is_not_advised_for_several_blocks_in_place(tmp_path, blocks, advice):
     (tmp_path / "p.cu").write_text(IN_PLACE.replace("BLOCKS", blocks))
     race = next(f for f in run_program(tmp_path / "p.cu", capture=True).faults if str(f.kind) == "race")
     assert (race.line in (4, 5), race.array) == (True, "out")

@@ -1,4 +1,4 @@
-"""Parts of the libraries that few programs use, which are read only where they are named."""
+"""Parts of the libraries that few programs use, parsed only if they are named."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -123,17 +123,17 @@ def test_c_and_the_standard_library(tmp_path):
     assert run(tmp_path, STANDARD) == PRINTED
 
 
-def test_transforms_cub_thrust_pictures_and_the_driver(tmp_path):
+def test_fft_cub_thrust_images_and_the_driver(tmp_path):
     lines = run(tmp_path, OF_THE_CARD).splitlines()
     assert lines == ["28.000 -4.000 9.657", "2016", "2016", "45", "5", "4 6 1 22", "30", "Tesla T4"]
 
 
-def test_a_lambda_and_memory_of_no_type_in_a_kernel(tmp_path):
+def test_a_lambda_and_void_pointers_in_a_kernel(tmp_path):
     assert run(tmp_path, GIVEN_TO_KERNELS) == "6 24\n"
 
 
-def test_headers_that_are_left_out_written_with_backslashes_or_of_no_use(tmp_path):
-    """Other headers bring <vector> and <string> on most systems; of <sys/mman.h> nothing is used; Windows' slashes."""
+def test_missing_unused_and_backslashed_headers(tmp_path):
+    """<vector> and <string>, which other headers include; an unused <sys/mman.h>; backslashes in paths."""
     path = tmp_path / "program.cu"
     path.write_text(
         "#include <cstdio>\n#include <sys/mman.h>\n#include <thrust\\host_vector.h>\nusing namespace std;\n"
@@ -161,8 +161,8 @@ def test_arithmetic_of_opencvs_mat(tmp_path):
     assert (report.output, report.faults) == ("3 2\n", [])
 
 
-def test_macros_whose_last_arguments_are_left_out(tmp_path):
-    """`, ##__VA_ARGS__` takes the comma along; an empty argument pasted to another leaves that alone."""
+def test_variadic_macros_without_arguments(tmp_path):
+    """`, ##__VA_ARGS__` removes the comma; ## with an empty argument gives the other one."""
     text = r"""
 #include <stdio.h>
 #define CHECK(A, M, ...) check((A), (M), ##__VA_ARGS__)
@@ -174,7 +174,7 @@ int main() { int* p = NULL; int xy = 7; if (CHECK(p == NULL, "x\n")) printf("y\n
     assert run(tmp_path, text) == "1 x\ny\n0 z\n7 7 7 12\n"
 
 
-def test_vectors_of_the_card_are_filled_and_copied(tmp_path):
+def test_device_vectors_are_filled_and_copied(tmp_path):
     text = r"""
 #include <cstdio>
 #include <thrust/device_vector.h>
@@ -184,8 +184,8 @@ int main() { thrust::device_vector<int> a(1000, 7); a.resize(1003, 9); thrust::d
     assert run(tmp_path, text.replace("\\\\", "\\")) == "7020 1002\n"
 
 
-def test_rows_whose_length_is_not_known_before_running(tmp_path):
-    """As g++ prints it; and what lies past the last row is found."""
+def test_variable_length_arrays_with_two_dimensions(tmp_path):
+    """As g++ prints it; an access past the last row is reported."""
     text = r"""
 #include <stdio.h>
 #include <string.h>
@@ -218,7 +218,7 @@ int main() { thrust::device_vector<float> d(4, 1.5f); printf("%g\n", thrust::red
 """
 
 
-def test_names_of_libcuxx_and_places_of_memory(tmp_path):
+def test_names_of_libcuxx_and_address_spaces(tmp_path):
     path = tmp_path / "program.cu"
     path.write_text(LIBCUXX)
     report = run_program(path, capture=True)

@@ -1,4 +1,4 @@
-"""A launch on memory that it was given before is not run again; one on other memory, or that prints or fails, is."""
+"""A repeated launch on equal memory is not run again; one on other memory, or that prints or fails, is."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CASES = {
 
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_left_out_and_what_comes_of_it(tmp_path, name):
+def test_which_launches_are_skipped_and_their_results(tmp_path, name):
     body, between, printed, left_out = CASES[name]
     path = tmp_path / "program.cu"
     path.write_text(PROGRAM.format(body=body, between=between))
@@ -60,7 +60,7 @@ FOLLOWING = {
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", FOLLOWING)
-def test_large_memory_is_looked_at_once_where_a_launch_follows_itself(tmp_path, name):
+def test_large_memory_is_compared_once_if_a_launch_follows_itself(tmp_path, name):
     body, between, printed, left_out = FOLLOWING[name]
     path = tmp_path / "program.cu"
     path.write_text(LARGE.replace("BODY", body).replace("BETWEEN", between))

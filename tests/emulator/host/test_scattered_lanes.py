@@ -1,4 +1,4 @@
-"""Lanes whose elements lie apart, in arrays that have values everywhere: as one by one, and told the same."""
+"""Gathers and scatters in initialised arrays: the results and reports of single threads."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ran(tmp_path, type_, step, far, interpret, text=PROGRAM):
 
 
 @pytest.mark.parametrize("type_", ["float", "double", "int", "unsigned char"])
-def test_elements_apart_are_what_they_are_one_by_one(tmp_path, type_):
+def test_gathers_and_scatters_agree_with_single_threads(tmp_path, type_):
     compiled, interpreted = (ran(tmp_path, type_, 3, 0, most) for most in (0.0, 1e6))
     assert compiled.launches[0]["lanes"] == 16
     assert compiled.output == interpreted.output
@@ -54,7 +54,7 @@ def test_elements_apart_are_what_they_are_one_by_one(tmp_path, type_):
 
 @pytest.mark.parametrize("access", ["load", "store"])
 @pytest.mark.parametrize("far", [96, -97, 5_000_000])
-def test_one_lane_outside_is_told_and_the_others_go_on(tmp_path, far, access):
+def test_one_lane_outside_is_reported_and_the_others_continue(tmp_path, far, access):
     text = PROGRAM if access == "load" else PROGRAM.replace(" + out[where]", "")
     right, wrong = (ran(tmp_path, "float", 3, f, 0.0, text) for f in (0, far))
     assert [(f.kind.value, f.place.line, f.access) for f in wrong.findings if f.place] == [("out-of-bounds", 7, access)]
@@ -62,7 +62,7 @@ def test_one_lane_outside_is_told_and_the_others_go_on(tmp_path, far, access):
     assert differ == [37 * 7 % 96]
 
 
-def test_integers_added_together_are_added_one_after_another():
+def test_lanes_that_add_to_one_element_do_so_in_order():
     draw = random.Random(os.environ["TILEWISE_TEST_SEED"])
     for dtype in (np.int32, np.uint32, np.uint64):
         data = np.array([draw.randrange(1 << 31) for _ in range(9)], dtype)

@@ -19,7 +19,7 @@ int main() {
   printf(" %d\n", h[3]);
 }
 """
-# `sleep` of the runtime tells what the process has mapped; a kernel that is compiled (interpret = 0) needs new stubs
+# the runtime's `sleep` prints the mappings of the process; a compiled kernel (interpret = 0) needs new stubs
 INSIDE = """
 import sys
 from tilewise.emulator.host.options import Options
@@ -33,7 +33,7 @@ execute(session, text, [], "./program", lambda: None)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell what is mapped")
-def test_nothing_is_both_writable_and_executable(tmp_path):
+def test_no_page_is_both_writable_and_executable(tmp_path):
     path = tmp_path / "program.cu"
     path.write_text(PROGRAM)
     done = subprocess.run([sys.executable, "-c", INSIDE, str(path)], capture_output=True, text=True, timeout=60)
@@ -42,7 +42,7 @@ def test_nothing_is_both_writable_and_executable(tmp_path):
     assert done.stdout == "0123 3\n"
 
 
-def test_writable_code_is_seen(tmp_path, monkeypatch):
+def test_writable_code_is_detected(tmp_path, monkeypatch):
     rows = tmp_path / "maps"
     rows.write_text("1000-3000 rwxp 0 0:0 0\n4000-5000 rw-p 0 0:0 0\n5000-6000 r-xp 0 0:0 0 /lib/x\n")
     monkeypatch.setattr("tilewise.emulator.host.runtime.sealing.MAPS", str(rows))

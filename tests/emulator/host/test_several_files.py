@@ -1,4 +1,4 @@
-"""Programs of several files: what is declared is found where it is defined; headers of the project are read."""
+"""Programs of several files: definitions in other files, headers of the project."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_definitions_and_headers_of_the_project_are_found(project):
     assert report.notes == ["twice.cu was read as part of the program: it defines what is declared here"]
 
 
-def test_files_given_are_taken_as_they_are_and_kernels_in_them_are_judged(project):
+def test_given_files_are_used_and_their_kernels_checked(project):
     (project / "lab/src/twice.cu").write_text(DEFINED.replace("if (i < n)", ""))
     options = Options(sources=[str(project / "lab/src/twice.cu")])
     report = run_program(project / "lab/src/main.cu", ["7"], options, capture=True)
@@ -74,8 +74,8 @@ def test_files_given_are_taken_as_they_are_and_kernels_in_them_are_judged(projec
     ]
 
 
-def test_a_copy_of_the_samples_header_gives_way_to_the_known_one(project):
-    """The real helper_cuda.h defines its macros only where CUDA's own headers came before it."""
+def test_the_built_in_helper_replaces_a_copy_of_the_samples(project):
+    """The real helper_cuda.h defines its macros only after CUDA's own headers."""
     copy = "/* Copyright NVIDIA Corporation. */\n#ifdef __DRIVER_TYPES_H__\n#define checkCudaErrors(v) (v)\n#endif\n"
     main = project / "lab/src/main.cu"
     main.write_text(
@@ -102,7 +102,7 @@ int main() { int* d; checkCudaErrors(cudaMalloc(&d, 4)); printf("%d\\n", FindCud
 
 @pytest.mark.parametrize("folder", ["lab/src", "lab/include", "common", "common/inc"])
 @pytest.mark.parametrize("heading", ["", "/* Copyright NVIDIA Corporation. All rights reserved. */\n"])
-def test_a_projects_own_helper_is_read_where_ours_does_not_answer(project, folder, heading):
+def test_a_projects_own_helper_is_read_if_the_built_in_one_is_not_enough(project, folder, heading):
     (project / folder).mkdir(exist_ok=True)
     (project / folder / "helper_cuda.h").write_text(heading + OWN_HELPER)
     (project / "lab/src/main.cu").write_text(USES_OWN)
@@ -110,7 +110,7 @@ def test_a_projects_own_helper_is_read_where_ours_does_not_answer(project, folde
     assert (report.output, report.faults) == ("42\n", []), report.message
 
 
-def test_ours_answers_where_a_projects_own_cannot_be_read(project):
+def test_the_built_in_helper_is_used_if_the_projects_own_cannot_be_read(project):
     (project / "common/helper_cuda.h").write_text("#define checkCudaErrors(v) (v)\nstruct { constexpr operator ~;\n")
     main = project / "lab/src/main.cu"
     main.write_text('#include "helper_cuda.h"\nint main() { return findCudaDevice(0, 0); }\n')
@@ -118,10 +118,10 @@ def test_ours_answers_where_a_projects_own_cannot_be_read(project):
     main.write_text('#include "helper_cuda.h"\nint main() { return nowhere(); }\n')
     refused = run_program(main, capture=True)
     assert refused.ended == "refused"
-    assert "helper_cuda.h:2" in refused.message  # of the two ways, what the first one said
+    assert "helper_cuda.h:2" in refused.message  # the message of the first attempt
 
 
-def test_two_files_that_define_it_are_not_guessed_among(project):
+def test_two_definitions_are_ambiguous(project):
     (project / "lab/include/twice.h").rename(project / "lab/include/api.h")
     for name in ("one", "two"):
         (project / f"lab/src/{name}.cu").write_text(DEFINED.replace("twice.h", "api.h"))
@@ -134,7 +134,7 @@ def test_two_files_that_define_it_are_not_guessed_among(project):
     assert "tilewise run main.cu one.cu" in report.message
 
 
-def test_what_is_outside_the_project_or_no_source_is_not_read(project):
+def test_files_outside_the_project_and_other_files_are_not_read(project):
     main = project / "lab/src/main.cu"
     (project / "secret.txt").write_text("int secret;\n")
     main.write_text('#include "../../secret.txt"\nint main() { return 0; }\n')
@@ -146,7 +146,7 @@ def test_what_is_outside_the_project_or_no_source_is_not_read(project):
     assert run_program(main, capture=True).ended == "refused"
 
 
-def test_the_project_ends_at_its_repository_at_home_and_where_everybody_writes(tmp_path, monkeypatch):
+def test_the_project_ends_at_its_repository_at_home_and_at_world_writable_folders(tmp_path, monkeypatch):
     deep = tmp_path / "a/b/c/d/e/f"
     deep.mkdir(parents=True)
     assert folders_above(deep) == [deep.parent, deep.parent.parent, deep.parent.parent.parent]
@@ -159,7 +159,7 @@ def test_the_project_ends_at_its_repository_at_home_and_where_everybody_writes(t
     assert folders_above(deep) == []
 
 
-def test_a_header_in_a_folder_of_its_own_name(tmp_path):
+def test_a_header_in_a_folder_of_its_name(tmp_path):
     """<parts.cuh> of a project that gives its compiler a path: found in parts/, with the headers it names itself."""
     (tmp_path / "one" / "src").mkdir(parents=True)
     (tmp_path / "parts").mkdir()

@@ -59,7 +59,7 @@ def linear(x, y):
     return (1 - b) * upper + b * lower
 
 
-def test_fetches_are_those_of_the_programming_guide(tmp_path):
+def test_texture_fetches_follow_the_programming_guide(tmp_path):
     (tmp_path / "p.cu").write_text(PROGRAM)
     report = run_program(tmp_path / "p.cu", capture=True)
     assert report.ended == "exit", report.message
@@ -72,7 +72,7 @@ def test_fetches_are_those_of_the_programming_guide(tmp_path):
     assert rows[4] == [linear(x * 0.5, 1.0) for x in range(8)]
 
 
-def test_a_fetch_of_an_array_that_nobody_filled_is_told(tmp_path):
+def test_a_fetch_of_an_uninitialised_array_is_reported(tmp_path):
     (tmp_path / "p.cu").write_text(
         PROGRAM.replace("cudaMemcpyToArray(a, 0, 0, h, sizeof h, cudaMemcpyHostToDevice);", "")
     )

@@ -1,4 +1,4 @@
-"""A program's files as one stream of tokens: which branch of a conditional is read."""
+"""A program's files as one stream of tokens: conditionals on the architecture."""
 
 from __future__ import annotations
 

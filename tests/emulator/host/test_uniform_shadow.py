@@ -1,4 +1,4 @@
-"""The shadow of whole arrays is held once: what it says stays what a byte for each byte would say."""
+"""Shared pages of the shadow agree with a plain byte for each byte."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.drawn(5)  # each program is compiled in a process, 0.2 
 ROOM = 12 * PIECE
 STATES = (0, 1, 3, 4, 6, 9, 11, 2, 7)
 
-# six arrays of 48 MB each and what else a process takes: with a shadow of the same size they would not fit 512 MiB
+# six arrays of 48 MB each: with a shadow of the same size they would exceed 512 MiB
 SIX = """\
 #include <cstdio>
 #include <cstdlib>
@@ -79,7 +79,7 @@ def some_range(draw: random.Random) -> tuple[int, int]:
 def one_change(draw: random.Random, pair: tuple[UniformShadow, Plain], shadow: np.ndarray) -> None:
     at, size = some_range(draw)
     kind = draw.randrange(4)
-    if kind == 3:  # what compiled code does: it stores to the shadow itself
+    if kind == 3:  # as compiled code does
         state = draw.choice(STATES)
         shadow[at : at + size] = pair[1].shadow[at : at + size] = state
         return
@@ -96,7 +96,7 @@ def one_change(draw: random.Random, pair: tuple[UniformShadow, Plain], shadow: n
 
 
 @pytest.mark.parametrize("round_", range(6))
-def test_any_changes_in_any_order_leave_the_states_of_plain_bytes(round_):
+def test_any_changes_in_any_order_agree_with_plain_bytes(round_):
     draw = random.Random(f"{os.environ['TILEWISE_TEST_SEED']} {round_}")
     uniform, shadow, plain = both()
     for _ in range(25):
@@ -112,7 +112,7 @@ def test_any_changes_in_any_order_leave_the_states_of_plain_bytes(round_):
 
 
 @pytest.mark.skipif(resident() == 0, reason="this system does not tell what a process takes")
-def test_pieces_that_are_alike_take_no_memory_of_their_own():
+def test_pieces_of_equal_states_share_memory():
     uniform, shadow, _ = both()
     if not uniform.works:
         pytest.skip("no files in memory here")
@@ -121,11 +121,11 @@ def test_pieces_that_are_alike_take_no_memory_of_their_own():
     uniform.collapse(0, ROOM)
     assert before - resident() > ROOM // 2
     assert uniform.has(0, ROOM, 3, exactly=True)
-    assert before - resident() > ROOM // 2  # nobody has looked at the bytes
+    assert before - resident() > ROOM // 2  # the pages were not accessed
     assert bytes(shadow[::4096]) == bytes([3]) * (ROOM // 4096)
-    assert before - resident() < ROOM // 2  # now the system counts them,
+    assert before - resident() < ROOM // 2  # now they are resident,
     uniform.collapse(0, ROOM, again=True)
-    assert before - resident() > ROOM // 2  # until they are given back
+    assert before - resident() > ROOM // 2  # until they are shared again
 
 
 VECTORS = (
@@ -139,7 +139,7 @@ VECTORS = (
 
 
 @pytest.mark.skipif(resident() == 0, reason="this system does not tell what a process takes")
-@pytest.mark.parametrize("text", [SIX, VECTORS])  # the second copies objects: values may be lost while it runs
+@pytest.mark.parametrize("text", [SIX, VECTORS])  # the second copies objects: bytes may be uninitialised
 def test_arrays_of_half_the_limit_fit_it_with_their_shadow(tmp_path, text):
     path = tmp_path / "six.cu"
     path.write_text(text)
@@ -148,7 +148,7 @@ def test_arrays_of_half_the_limit_fit_it_with_their_shadow(tmp_path, text):
     assert not ran.findings
 
 
-def test_a_large_array_that_lacks_one_value_is_still_told(tmp_path):
+def test_one_uninitialised_element_of_a_large_array_is_reported(tmp_path):
     path = tmp_path / "six.cu"
     path.write_text(SIX.replace("i < n; i++) { a[i]", "i < n - 1; i++) { a[i]"))
     ran = run_program(path, options=Options(memory=1 << 30), capture=True)
@@ -158,7 +158,7 @@ def test_a_large_array_that_lacks_one_value_is_still_told(tmp_path):
 
 
 @pytest.mark.skipif(resident() == 0, reason="this system does not tell what a process takes")
-def test_what_is_never_touched_takes_no_memory(tmp_path):
+def test_memory_that_is_never_accessed_takes_no_pages(tmp_path):
     path = tmp_path / "large.cu"
     path.write_text("""#include <cstdio>
 #include <cstdlib>
@@ -174,8 +174,8 @@ int main(int argc, char** argv) { size_t n = 800ul << 20; char *p = (char*)mallo
     assert "memory were used up" in ran.message
 
 
-def test_a_large_local_array_without_values_is_told_of_once(tmp_path):
-    """Each cell was a call of the runtime: 810,000 of them took 17 s."""
+def test_a_large_uninitialised_local_array_is_reported_once(tmp_path):
+    """Each element once was a runtime call: 810,000 of them took 17 s."""
     path = tmp_path / "local.cu"
     path.write_text("""#include <cstdio>
 int main() { double a[300][300]; double s = 0; struct { int one, two; } p;

@@ -1,4 +1,4 @@
-"""Programs as students write them, one mistake each: the first finding names line, variable and what mends it."""
+"""Programs as students write them, one mistake each: the first finding names line, variable and correction."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ int main() {
   cudaFree(d); cudaFreeHost(h);
 }
 """
-# program, kind, line, variable, words of what to change
+# program, kind, line, variable, part of the hint
 MISTAKES = {
     "one copy of two on a line": (
         program(**{"in": PARTS["in"].replace("(db, b", "(da, b")}), "uninitialised-read", 5, "b", "copied into db",
@@ -137,7 +137,7 @@ def test_symptoms_point_to_the_copy_that_failed(tmp_path):
 
 
 @pytest.mark.parametrize("wait", ["cudaStreamSynchronize(s);", "cudaDeviceSynchronize();", "cudaStreamQuery(s);"])
-def test_a_copy_that_was_waited_for_is_read(wait, tmp_path):
+def test_a_copy_may_be_read_after_synchronisation(wait, tmp_path):
     (tmp_path / "p.cu").write_text(PINNED.replace("WAIT", wait))
     report = run_program(tmp_path / "p.cu", capture=True)
     assert (report.output, report.faults) == ("6\n", [])
@@ -174,14 +174,14 @@ int main() {
 """
 
 
-def test_the_host_reaches_a_result_in_managed_memory_and_the_device_keeps_a_pointer(tmp_path):
-    """Where the last kernel stores to managed memory, what lies between the kernels need not be copied back."""
+def test_results_in_managed_memory_and_device_pointers_in_symbols(tmp_path):
+    """If the last kernel stores to managed memory, intermediate arrays need not be copied back."""
     (tmp_path / "p.cu").write_text(STEPS)
     report = run_program(tmp_path / "p.cu", capture=True)
     assert (report.output, report.findings) == ("3\n", []), report.message
 
 
-def test_a_launch_takes_about_as_long_however_it_is_run(tmp_path):
+def test_simulated_time_does_not_depend_on_how_a_launch_is_run(tmp_path):
     """The cost model counts statements and sectors in compiled blocks, too."""
     from tilewise.emulator.host.options import Options
 
@@ -250,7 +250,7 @@ int main() {
     assert (first.output, first.findings, first.notes) == (second.output, [], [])
 
 
-def test_a_kernel_that_no_compiler_takes_is_refused_though_its_launch_fails(tmp_path):
+def test_an_unsupported_kernel_is_refused_even_if_its_launch_fails(tmp_path):
     (tmp_path / "p.cu").write_text(
         "__global__ void k(int* x) { x[0] = undeclared; }\nint main() { k<<<1, 4096>>>(0); return 0; }\n"
     )
@@ -259,7 +259,7 @@ def test_a_kernel_that_no_compiler_takes_is_refused_though_its_launch_fails(tmp_
     assert "undeclared is not declared" in report.message
 
 
-def test_a_type_that_is_not_known_is_named(tmp_path):
+def test_an_unknown_type_is_named(tmp_path):
     (tmp_path / "p.cu").write_text("int f(int n, Matrix m) { return n; }\nint main() { return f(0, 1); }\n")
     report = run_program(tmp_path / "p.cu", capture=True)
     assert "1:14: Matrix is not a type that is known here" in report.message
@@ -269,7 +269,7 @@ def test_a_type_that_is_not_known_is_named(tmp_path):
     assert "flaot is not a type that is known here" in report.notes[0]
 
 
-def test_a_branch_that_no_card_takes_is_not_judged(tmp_path):
+def test_a_preprocessor_branch_for_other_cards_is_not_checked(tmp_path):
     from tilewise.teaching.trace import check
 
     (tmp_path / "p.cu").write_text(
@@ -323,7 +323,7 @@ int main() {
         assert (report.output, report.findings) == (expected, []), report.message
 
 
-def test_what_libraries_are_known_by(tmp_path):
+def test_libraries_give_the_values_of_the_originals(tmp_path):
     """seed_seq and drand48 have g++'s and glibc's values."""
     (tmp_path / "p.cu").write_text(
         """
@@ -395,15 +395,15 @@ int main() {
     ("int a[4]; for (int i = 0; i < 4; i++) if (i == t % 4) a[i] = t; s[t] = a[t % 4];", ""),
     ("int v, w[3]; bool late = t > 99; if (late) v = w[0] = w[1] = w[2] = 1; s[t] = late && v > 1 ? w[t % 3] : 1;", ""),
 ])  # fmt: skip
-def test_a_kernels_local_variable_without_a_value_is_named(tmp_path, line, variable, seconds):
-    """A thread that a condition leaves out reads nothing."""
+def test_an_uninitialised_local_variable_of_a_kernel_is_named(tmp_path, line, variable, seconds):
+    """Threads that a condition excludes read nothing."""
     (tmp_path / "p.cu").write_text(LOCAL.replace("LINE", line))
     report = run_program(tmp_path / "p.cu", [], Options(interpret=seconds), capture=True)
     named = {(str(f.kind), f.line, f.array) for f in report.findings}
     assert named == ({("uninitialised-read", 4, variable)} if variable else set())
 
 
-def test_a_local_array_over_a_threads_memory_is_named_at_its_line(tmp_path):
+def test_a_local_array_larger_than_local_memory_is_named_at_its_line(tmp_path):
     (tmp_path / "p.cu").write_text(LOCAL.replace("LINE", "int a[1 << 18]; a[t] = x[t]; s[t] = a[t];"))
     report = run_program(tmp_path / "p.cu", capture=True)
     first = report.findings[0]
@@ -443,7 +443,7 @@ def test_line_variable_and_change_are_named(name, tmp_path):
     ("const int limit = 3;", ""),
     ("#define limit (std::cout << 1, 3)\n#include <iostream>", "std::cout is the host's: a kernel prints with printf"),
 ])  # fmt: skip
-def test_a_kernel_reaches_no_variable_of_the_host(variable, refused, tmp_path):
+def test_a_kernel_cannot_access_host_variables(variable, refused, tmp_path):
     (tmp_path / "p.cu").write_text(
         f"{variable}\n" + LOCAL.replace("LINE", "if (t < limit) s[t] = x[t]; else s[t] = 0;")
     )

@@ -1,4 +1,4 @@
-"""Methods called on objects that are not there: told at the line of the call, never the end of the process by a signal."""
+"""Methods called on invalid objects: reported at the line of the call, without a crash of the process."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("statement", FAULTS)
-def test_it_is_told_at_its_line(tmp_path, statement):
+def test_it_is_reported_at_its_line(tmp_path, statement):
     path = tmp_path / "wild.cu"
     path.write_text(HEAD + statement + "\n}\n")
     report = run_program(path, capture=True)
@@ -42,7 +42,7 @@ def test_it_is_told_at_its_line(tmp_path, statement):
     assert (FAULTS[statement], 8) in [(str(f.kind.value), f.line) for f in report.findings]
 
 
-def test_objects_that_are_there_are_not_told(tmp_path):
+def test_valid_objects_are_not_reported(tmp_path):
     path = tmp_path / "sound.cu"
     path.write_text(
         HEAD
@@ -74,7 +74,7 @@ puts("end"); }
 """
 
 
-def test_sizes_and_steps_that_cublas_refuses_are_told(tmp_path):
+def test_sizes_and_strides_that_cublas_refuses_are_reported(tmp_path):
     path = tmp_path / "sizes.cu"
     path.write_text(BLAS)
     report = run_program(path, capture=True)
@@ -112,8 +112,8 @@ int main() {
 """
 
 
-def test_what_returns_name_is_the_result_and_statics_end_with_the_program(tmp_path):
-    """As g++ has it, to the byte; a copy that is not made was a double free, and what a static held a leak."""
+def test_named_results_are_not_copied_and_statics_are_destroyed_at_exit(tmp_path):
+    """As g++ prints it; an elided copy once was reported as a double free, and memory of a static as a leak."""
     (tmp_path / "p.cu").write_text(ENDS)
     report = run_program(tmp_path / "p.cu", capture=True)
     assert report.findings == []
