@@ -62,7 +62,7 @@ def drawn(rng: random.Random) -> Any:
         if rng.random() < 0.15 and ring.selective:
             p = replace(p, return_arg=True)
         if sort == "dtype" and rng.random() < 0.4:
-            p = replace(p, wanted=dtype_named(rng.choice(("int32", "bfloat16", "float32"))))
+            p = replace(p, requested=dtype_named(rng.choice(("int32", "bfloat16", "float32"))))
         if sort == "dtype" and rng.random() < 0.2:
             p = replace(p, scaled=True)
     if sort == "groups" and not p.stack:

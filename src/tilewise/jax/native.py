@@ -47,8 +47,8 @@ class CallRecord:
         self.fields = (ctypes.c_int64 * len(RECORD))()
         self.address = ctypes.addressof(self.fields)
         self.message = ctypes.create_string_buffer(MESSAGE)
-        alone = ready.workers == 1 and (ready.no_edge is None or ready.look is not None)
-        check = (0, 0) if ready.look is None else (ready.look.function, ready.look.record)
+        alone = ready.workers == 1 and (ready.no_edge is None or ready.scan is not None)
+        check = (0, 0) if ready.scan is None else (ready.scan.function, ready.scan.record)
         values = {
             "launch": native_addresses()["launch"], "template": ready.template_address, "swapped": ready.swapped,
             "arg": self.arg, "scratch": bool(ready.space), "alone": alone, "python": _by_python()[1],

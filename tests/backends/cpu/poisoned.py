@@ -209,7 +209,7 @@ def random_cases(seed: int, count: int, kinds: int | None = None) -> Iterator[Ca
 
 
 def stretched_cases(seed: int, count: int, kinds: int = 2) -> Iterator[Case]:
-    """A handful of rows or columns, with a k that may be cut into stretches."""
+    """A handful of rows or columns, with a k that may be cut into split_k."""
     draw = random.Random(seed)
     chosen = draw.sample(
         [

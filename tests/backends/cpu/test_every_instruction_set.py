@@ -78,9 +78,9 @@ def test_stretches_of_k_leave_sums_that_are_added_up(name: str, monkeypatch: pyt
     """Those for a few rows, with small matrices too, and any number of threads."""
     print(f"seed {SEED}")
     monkeypatch.setattr(tasks, "FAR", 1)
-    monkeypatch.setattr(tasks, "LESS", 1)
+    monkeypatch.setattr(tasks, "ROWS_PER_SUM", 1)
     draw, cut = random.Random(SEED), []
-    monkeypatch.setattr(few_rows, "far_stretches", lambda *x: cut.append(tasks.far_stretches(*x)) or cut[-1])
+    monkeypatch.setattr(few_rows, "split_k_far_n", lambda *x: cut.append(tasks.split_k_far_n(*x)) or cut[-1])
     for i, case in enumerate(stretched_cases(SEED, sample_size(16))):
         tw.set_num_threads(draw.choice((1, 2, 3, 7)))
         check(case, here(name), SEED + i)

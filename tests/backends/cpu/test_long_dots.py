@@ -70,7 +70,7 @@ def test_few_cells_of_a_long_k_are_not_packed(target: str, dtype: str) -> None:
 
 
 CASES = [
-    # k before, at and behind the ends of vectors, blocks and stretches
+    # k before, at and behind the ends of vectors, blocks and split_k
     ("plus_times", "int32", k) for k in (1, 15, 16, 17, 4095, 4097, 16_384, 32_769, 100_003)
 ] + [
     (ring, dtype, 40_009)
@@ -150,7 +150,7 @@ def test_stretches_are_cut_by_shape_alone() -> None:
     """A power of two, as many as a stretch of 64 KB allows, 64 at the most; what the first caches hold is not cut."""
 
     def cut(k: int, threads: int) -> tuple[int, int]:
-        return tasks.short_stretches(tasks.Extents(1, k, 1, 1, True, True, threads), 8)
+        return tasks.split_k_contiguous(tasks.Extents(1, k, 1, 1, True, True, threads), 8)
 
     for k, count in ((1000, 1), (16_000, 1), (100_000, 8), (10**6, 64), (10**7, 64)):
         assert {cut(k, threads) for threads in (1, 2, 16)} == {cut(k, 1)}

@@ -21,7 +21,7 @@ from tilewise.backends.cpu.kernels.few_rows.text import few_rows_module
 from tilewise.backends.cpu.kernels.packed.text import packed_module
 from tilewise.backends.cpu.kernels.packed_n.text import packed_n_module
 from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
-from tilewise.backends.cpu.kernels.unpacked.text import PLACES, _is_new, unpacked_module
+from tilewise.backends.cpu.kernels.unpacked.text import REMEMBERED, _is_new, unpacked_module
 from tilewise.backends.cpu.limits import NOMINAL
 from tilewise.backends.cpu.run import run
 from tilewise.backends.cpu.runtime import compile
@@ -165,7 +165,7 @@ def test_an_n_is_new_until_it_was_among_the_last_ones() -> None:
     """What `unpacked` tests before it touches N; one that falls onto the same place takes it."""
     function = _is_new()
     function.public = True
-    found = compile.load(module([Numbers("places", PLACES), function]), host_target(), ("is_new",))
+    found = compile.load(module([Numbers("places", REMEMBERED), function]), host_target(), ("is_new",))
     is_new = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(found["is_new"])
     places = [2**32 + 64 * i for i in range(1, 200)]
     first = places[0]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tilewise.backends.cpu.runtime import compile, pool
-from tilewise.backends.cpu.runtime.placing import come_back, send_elsewhere
-from tilewise.backends.cpu.runtime.pool_layout import BEFORE, CORE, HOME, SELF, SENT, SLOT_SIZE
+from tilewise.backends.cpu.runtime.placing import move_off_caller_core, restore_affinity
+from tilewise.backends.cpu.runtime.pool_layout import CALLER_CORE, CORE, MOVED, PREVIOUS_CORE, SLOT_SIZE, WORKER_THREAD
 from tilewise.backends.cpu.runtime.systems import system_of
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.builtin_call import builtin
@@ -39,9 +39,9 @@ def native(name: str) -> object:
     """What the one that wakes does with a slot, and what the worker does when it is up, if it is the one that calls."""
     f = IRFunction(name, "ptr pool, ptr slot", public=True)
     if name == "send":
-        send_elsewhere(f, system_of().cores_of_threads, "%slot", always=True)
+        move_off_caller_core(f, system_of().cores_of_threads, "%slot", always=True)
     else:
-        come_back(f, system_of().cores_of_threads, "%slot")
+        restore_affinity(f, system_of().cores_of_threads, "%slot")
     return builtin(compile.load(module([f]), host_target(), (name,))[name], "ww", answers=False)
 
 
@@ -51,10 +51,10 @@ def test_a_worker_is_sent_off_the_callers_core_wherever_it_parked(sleeper: threa
     cores = os.sched_getaffinity(0)
     home, other = sorted(cores)[:2]
     memory, slot = np.zeros(64, np.int64), np.zeros(SLOT_SIZE, np.int64)
-    memory[HOME], memory[BEFORE] = home + 1, other + 1
-    slot[CORE], slot[SELF] = (home if met else other) + 1, sleeper.ident
+    memory[CALLER_CORE], memory[PREVIOUS_CORE] = home + 1, other + 1
+    slot[CORE], slot[WORKER_THREAD] = (home if met else other) + 1, sleeper.ident
     native("send")(memory.ctypes.data, slot.ctypes.data)
-    assert slot[SENT] == 1
+    assert slot[MOVED] == 1
     assert os.sched_getaffinity(sleeper.native_id) == ({other} if met else cores - {home})
 
 
@@ -62,7 +62,7 @@ def test_a_worker_that_is_up_may_be_anywhere_again() -> None:
     cores = os.sched_getaffinity(0)
     home, other = sorted(cores)[:2]
     memory, slot = np.zeros(64, np.int64), np.zeros(SLOT_SIZE, np.int64)
-    memory[HOME], slot[CORE], slot[SELF] = home + 1, other + 1, threading.get_ident()
+    memory[CALLER_CORE], slot[CORE], slot[WORKER_THREAD] = home + 1, other + 1, threading.get_ident()
     try:
         native("send")(memory.ctypes.data, slot.ctypes.data)
         assert os.sched_getaffinity(0) == cores - {home}

@@ -92,7 +92,7 @@ def texts_for(target: Target) -> Iterator[str]:
     k_pack = 4 if target.byte_dots else 1 if target.by_lane else 2
     if k_pack > 1:
         a = arithmetic(ring.over(DTYPES["int32"]), byte, byte, target, k_pack=k_pack)
-        yield module([short_dots._dot(a, 2, 2), interleave_function(a, "pack", a.width, byte, sums=a.flips)])
+        yield module([short_dots._dot(a, 2, 2), interleave_function(a, "pack", a.width, byte, sums=a.compensates)])
 
 
 def scanned(target: Target, cpu: Cpu) -> list[tuple[str, tuple[str, ...]]]:

@@ -11,7 +11,7 @@ from seeds import next_seed
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.no_edge import no_edge_of
-from tilewise.backends.cpu.kernels.weights.run import look_at
+from tilewise.backends.cpu.kernels.weights.run import weight_check
 from tilewise.core.problem import Layout, problem_of_shape
 
 KINDS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -30,7 +30,7 @@ def test_one_weight_too_far_is_seen_wherever_it_lies(semiring, dtype):
     limits = np.iinfo(dtype)
     for count in (1, 7, 63, 64, 65, 200, 5000):
         M, N = (rng.integers(edges.min_weight, edges.max_weight, (1, count), dtype, endpoint=True) for _ in range(2))
-        look = look_at(edges, problem_of_shape(1, count, 1, dtype, semiring))
+        look = weight_check(edges, problem_of_shape(1, count, 1, dtype, semiring))
         assert look(M, N)
         for wrong in {limits.min, limits.max, edges.max_weight + 1, edges.min_weight - 1}:
             if not limits.min <= wrong <= limits.max or edges.min_weight <= wrong <= edges.max_weight:
@@ -48,9 +48,9 @@ def test_narrower_operands_and_those_that_lie_apart():
     edges = no_edge_of(SEMIRINGS["min_plus"].over(DTYPES["int32"]))
     wide, narrow = np.zeros((4, 4), np.int32), np.full((4, 4), 127, np.int8)
     problem = problem_of_shape(4, 4, 4, "int32", "min_plus", dtype_n=DTYPES["int8"])
-    look = look_at(edges, problem)
+    look = weight_check(edges, problem)
     assert look(wide, narrow)
     wide[3, 3] = 2**31 - 1
     assert not look(wide, narrow)
-    assert look_at(edges, replace(problem, layout_m=Layout(8, 2))) is None
-    assert look_at(edges, replace(problem, layout_m=Layout(1, 4))) is not None
+    assert weight_check(edges, replace(problem, layout_m=Layout(8, 2))) is None
+    assert weight_check(edges, replace(problem, layout_m=Layout(1, 4))) is not None

@@ -65,9 +65,9 @@ ACROSS_FORMS = [
 ]
 
 
-def problem(m, k, n, dtype_m, dtype_n=None, wanted=None, **options):
+def problem(m, k, n, dtype_m, dtype_n=None, requested=None, **options):
     made = problem_of_shape(m, k, n, dtype_m, **options)
-    return replace(made, dtype_n=dtype_n or made.dtype_m, wanted=wanted and DTYPES[wanted])
+    return replace(made, dtype_n=dtype_n or made.dtype_m, requested=requested and DTYPES[requested])
 
 
 SAMPLE = {
@@ -169,7 +169,7 @@ def test_plans_choose_it_on_hopper_alone():
         assert plan.packs == ()
         assert plan.predicted >= plan.floor
         assert make_plan(requested, KNOWN_CARDS["a100"]).kernel != "k_major"
-    assert make_plan(problem(4096, 4096, 4096, "int8", wanted="int64"), H200).kernel == "plain"
+    assert make_plan(problem(4096, 4096, 4096, "int8", requested="int64"), H200).kernel == "plain"
     assert make_plan(problem(4096, 4096, 4096, "int8", semiring="min_plus"), H200).kernel == "plain"
     assert make_plan(problem(4096, 4096, 4096, "float32"), H200).kernel == "bf16x6"
 
@@ -179,7 +179,7 @@ def test_plans_choose_it_on_hopper_alone():
     [
         (problem(64, 64, 64, "float32"), "multiplies float32 with precision='tf32', and 8-bit"),
         (problem(64, 64, 64, "float64"), "not float64 by float64 into float64"),
-        (problem(64, 64, 64, "int8", wanted="int64"), "not int8 by int8 into int64"),
+        (problem(64, 64, 64, "int8", requested="int64"), "not int8 by int8 into int64"),
         (problem(64, 64, 64, "int8", semiring="max_plus"), "knows plus_times alone"),
     ],
 )
@@ -210,13 +210,15 @@ def test_the_route_follows_the_strides(strides, expected):
 @pytest.mark.parametrize(
     "shape", [(1, 1, 1), (1, 16, 5), (5, 1, 1), (129, 65, 257), (64, 64, 64), (3, 5000, 30), (40, 40, 255)]
 )
-@pytest.mark.parametrize(("kind", "wanted"), [("float32", None), ("int8", "int32"), ("int8", None), (E4M3, "bfloat16")])
-def test_tensor_maps_are_multiples_of_16_bytes(shape, kind, wanted):
+@pytest.mark.parametrize(
+    ("kind", "requested"), [("float32", None), ("int8", "int32"), ("int8", None), (E4M3, "bfloat16")]
+)
+def test_tensor_maps_are_multiples_of_16_bytes(shape, kind, requested):
     """Addresses and strides of every tensor map, for every layout; the TMA refuses any others."""
     m, k, n = shape
     maps_seen = 0
     for extra, transposed in itertools.product((0, 1, 16), (False, True)):
-        requested = problem(m, k, n, kind, wanted=wanted, precision="tf32")
+        requested = problem(m, k, n, kind, requested=requested, precision="tf32")
         layout_m = Layout(1, m + extra) if transposed else Layout(k + extra, 1)
         layout_n = Layout(1, k + extra) if transposed else Layout(n + extra, 1)
         requested = replace(requested, layout_m=layout_m, layout_n=layout_n, layout_p=Layout(n + extra, 1))

@@ -1,1 +1,1 @@
-"""Pack, micro-kernel, threads: machine code written for this CPU and this semiring on first use, run by `run.run`."""
+"""Packing, microkernels and threads: LLVM IR generated for this CPU and semiring on first use, run by `run.run`."""

@@ -1,7 +1,7 @@
-"""A family: one algorithm for products on a CPU, with what the planner, the compiler and the runner need of it.
+"""A family: one algorithm for products on a CPU, as the planner, the compiler and the launcher use it.
 
 Each is a folder in `kernels/`: `model.py` decides what it takes, when it is the best, and how a product is cut into
-tasks; `text.py` writes its LLVM. A kernel gets only products that its `takes` accepts, chosen or pinned.
+tasks; `text.py` generates its LLVM IR. A kernel gets only products that its `takes` accepts, chosen or pinned.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks
 from tilewise.core.blocking import Blocking, RegisterTile
 from tilewise.core.problem import Problem
 
-PERIOD, ASSOCIATIVITY = 2**14, 4  # of NEON's first caches: bytes after which addresses share a set
-PAGE = 2**12  # bytes after which addresses share a set of x86's first caches
-COLLIDING = 2**11  # bytes from row to row, of which that begins to cost more than packing
+PERIOD, ASSOCIATIVITY = 2**14, 4  # L1 of NEON cores: addresses so many bytes stride map to one set; its ways
+PAGE = 2**12  # L1 of x86: addresses so many bytes stride map to one set
+COLLIDING = 2**11  # row stride in bytes from which conflict misses cost more than packing
 
 
 class View(NamedTuple):
@@ -27,12 +27,12 @@ class View(NamedTuple):
     m: int
     k: int
     n: int
-    m_along_k: bool  # M's elements lie side by side along k
+    m_along_k: bool  # M is contiguous along k
     n_along_k: bool
-    n_along_n: bool  # N's lie side by side along its columns
+    n_along_n: bool  # N's rows are contiguous
     p_along_n: bool
     swapped: bool
-    preferred: bool  # of the two, by how P lies: for kernels that take any strides
+    preferred: bool  # P is row-major in this view: the one for kernels that take any strides
 
 
 def views(problem: Problem) -> tuple[View, View]:
@@ -54,21 +54,21 @@ def is_dot(view: View) -> bool:
 
 
 def rows_collide(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    """Whether rows of N fall onto so few sets of a core's first cache that a line is gone before its next vector is
-    read: widths of 512, 1024, 4096 (NEON; of x86 see `whole_pages_apart`)."""
-    apart = _rows_of_n(problem, view)
-    period = math.gcd(abs(apart) * problem.dtype.itemsize, PERIOD)
-    return tile.neon and apart != 0 and period >= COLLIDING and view.k > ASSOCIATIVITY * PERIOD // period
+    """Whether rows of N map to so few sets of L1 that a line is evicted before its next vector is read: widths of 512,
+    1024, 4096 (NEON; for x86 see `rows_alias_4k`)."""
+    stride = _row_stride_n(problem, view)
+    period = math.gcd(abs(stride) * problem.dtype.itemsize, PERIOD)
+    return tile.neon and stride != 0 and period >= COLLIDING and view.k > ASSOCIATIVITY * PERIOD // period
 
 
-def whole_pages_apart(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    """Whether all rows of N fall onto the same sets of a first cache with 4 KB a way (AVX-512: 48 KB, 12-way)."""
-    apart = _rows_of_n(problem, view) * problem.dtype.itemsize
-    return tile.vector_bytes == 64 and apart != 0 and apart % PAGE == 0
+def rows_alias_4k(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    """Whether all rows of N map to the same sets of an L1 with 4 KB per way (AVX-512: 48 KB, 12 ways)."""
+    stride = _row_stride_n(problem, view) * problem.dtype.itemsize
+    return tile.vector_bytes == 64 and stride != 0 and stride % PAGE == 0
 
 
-def _rows_of_n(problem: Problem, view: View) -> int:
-    """Elements from one row to the next."""
+def _row_stride_n(problem: Problem, view: View) -> int:
+    """N's row stride in elements."""
     return problem.layout_m.col if view.swapped else problem.layout_n.row
 
 
@@ -78,7 +78,7 @@ def light_or_halves(problem: Problem) -> bool:
 
 @dataclass(frozen=True)
 class CpuFamily:
-    """`suits` says in a sentence why it is the best, or nothing."""
+    """`suits` returns the reason why it is the best choice, or ""."""
 
     name: str
     idea: str
@@ -87,14 +87,14 @@ class CpuFamily:
     tasks: Callable[[Arithmetic, Blocking, Extents], Tasks]
     text: Callable[[Arithmetic], str]
     KC: Callable[[Problem], int] = lambda problem: 256  # k of a strip
-    columns: int = 1  # of P that a lane holds
-    k_pack: Callable[[Problem, RegisterTile], int] | None = None  # k that a lane holds; sums are int32 then
-    MC: int = 0  # rows of a packed block of M; 0: as many as the second cache likes
-    group: int = 8  # panels of packed N that are walked before the next panel of M
-    pairs: bool = False  # complex numbers are multiplied where they lie, as pairs of real ones
+    columns: int = 1  # of P per lane
+    k_pack: Callable[[Problem, RegisterTile], int] | None = None  # consecutive k per lane; sums are int32 then
+    MC: int = 0  # rows of a packed block of M; 0: by the element size
+    group: int = 8  # panels of packed N per pass over the panels of M
+    pairs: bool = False  # complex operands are read in place, as pairs of real numbers
     keeps_gil: bool = False  # it takes less time than releasing the GIL
-    # whether it takes a problem's numbers, whatever their shape: found once for all sizes
-    numbers: Callable[[Problem, RegisterTile], bool] = lambda problem, tile: True
+    # whether it takes a problem's dtypes and semiring, for any shape: evaluated once for all sizes
+    takes_algebra: Callable[[Problem, RegisterTile], bool] = lambda problem, tile: True
 
 
 class FamilyModel(Protocol):

@@ -1,4 +1,4 @@
-"""This machine for the planner: how wide its vectors are, how many threads may work, and how fast they can."""
+"""This machine for the planner: vector width, threads, and measured rates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOMINAL = Machine("cpu", "this CPU", 1, 1e10, {"": 1e9}, source="nominal")
 
 
 def host_machine(measured: bool = False) -> Machine:
-    """What a compiled kernel needs to know; `measured`: with rates and bandwidth of this machine."""
+    """The vector registers and threads; `measured`: with the rates and bandwidth of this machine."""
     target = host_target()
     vectors = target.vector_bytes, target.registers, target.byte_dots
     return _with_vectors(_measured() if measured else NOMINAL, num_threads(), *vectors)

@@ -1,9 +1,8 @@
-"""The port limit: how many steps a second the cores can do when nothing is loaded, stored or waited for.
+"""The port limit: steps a second when nothing is loaded or stored and no step waits for another.
 
-As many sums as the tile keeps, each accumulating its neighbour in turn: every step is a mul and an add on registers, no
-step can be left out, and enough of them are independent to keep every port busy. A step is what the packed tile makes
-of it: where packing makes signalling NaN quiet, a min is one instruction here too, and what is tested once
-for many steps (whether an operand is NaN) is tested once: the limit is not set too low.
+As many accumulators as the tile has, each accumulating its neighbour in turn: every step is a mul and an add on
+registers, LLVM can remove none, and enough of them are independent to keep every port busy. Steps are compiled as in
+the packed tile: where packing quiets signalling NaN, a min is one instruction, and NaN tests are hoisted.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from tilewise.system.llvm_text import IRFunction, module
 from tilewise.system.timing import least_seconds
 
 SUMS = 24
-# on NEON, of a mul and an add apart: how evenly Neoverse-N1's two ports share the work depends on how many there are.
-# Of 7 to 24 these came nearest to what its clock allows (9.99 G steps/s of float32): 9.82, and 9.60 with a product
+# NEON with separate mul and add: how evenly Neoverse-N1's two ports are used depends on the number of sums. Of 7 to 24
+# these came nearest to the limit by the clock (9.99 G steps/s of float32): 9.82, and 9.60 with a product
 NEON_SUMS, NEON_PRODUCTS = 14, 24
 ROUNDS = 300_000  # about 2 ms to 5 ms
 
@@ -38,7 +37,7 @@ def sums_of(a: Arithmetic) -> int:
 
 
 def peak_module(a: Arithmetic, stores: bool = False) -> str:
-    """`stores`: every other sum is stored as well, and goes on."""
+    """`stores`: every other sum is also stored in each round."""
     f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
     place = job.pointer("M")
@@ -70,8 +69,8 @@ def _compiled(a: Arithmetic, stores: bool) -> int:
 
 
 def peak_work(algebra: Algebra, threads: int, stores: bool = False) -> tuple[Callable[[], None], int]:
-    """Something to time, a few milliseconds long on each of `threads` cores, and how many steps it makes. With `stores`
-    it stores a vector for every two steps of one: what a store costs where arithmetic wants its port."""
+    """A function to time, a few milliseconds long on each of `threads` cores, and its number of steps. With `stores` it
+    stores a vector for every two vector steps: the cost of stores that compete with arithmetic for a port."""
     a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
     task, memory = _compiled(a, stores), (ctypes.c_char * (64 * SUMS * a.parts))()
     job = job_of(M=ctypes.addressof(memory), k=ROUNDS)
@@ -84,6 +83,6 @@ def peak_work(algebra: Algebra, threads: int, stores: bool = False) -> tuple[Cal
 
 @lru_cache(maxsize=1)
 def measured_rate() -> float:
-    """Multiply-adds of float32 a second on one core, the best of a few runs: by the clock as it is."""
+    """Multiply-adds of float32 a second on one core at its present clock, the best of a few runs."""
     work, steps = peak_work(find_semiring("plus_times").over(DTYPES["float32"]), 1)
     return steps / least_seconds(work)

@@ -34,9 +34,9 @@ from tilewise.errors import UsageError
 
 INT32 = DTYPES["int32"]
 ROWS_OF_M = {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}  # of a packed block, by the bytes of an element
-NEAR = 2**18  # bytes of packed N that lie in the second cache
-# Floats on NEON (first cache 64 KB, second 1 MB): deeper strips read and write P less often, and a packed block of M
-# leaves room for a group of N's panels (1000^3 of float32: 0.905 of the port limit with 384, 512 and 8; 0.947)
+NEAR = 2**18  # bytes of packed N that stay in L2
+# Floats on NEON (L1 64 KB, second 1 MB): deeper strips read and write P less often, and a packed block of M leaves room
+# for a group of N's panels (1000^3 of float32: 0.905 of the port limit with 384, 512 and 8; 0.947)
 NEON_KC, NEON_MC, NEON_GROUP = 448, 128, 12
 # rows of `packed_n` up to which a group is FEW_PANELS of N on AVX-512 (26 products of 16 to 256 rows take 0.96 of their
 # time with 8 panels)
@@ -60,13 +60,13 @@ def choose(
 
 
 def cut_for(problem: Problem, tile: RegisterTile, kernel: str | None = None) -> Blocking:
-    """The same for a register tile that is known."""
+    """`choose` for a known register tile."""
     family, view, why = _pinned(problem, tile, kernel) if kernel is not None else _best(problem, tile)
     return _blocking(problem, family, view, tile, why)
 
 
 def tile_of(problem: Problem, vector_bytes: int, registers: int, byte_dots: bool) -> RegisterTile:
-    """The register tile of problems like this one, whatever their size."""
+    """The register tile of problems like this one, of any size."""
     return _tile(problem.semiring, problem.algebra.partial, vector_bytes, registers, byte_dots, problem.return_arg)
 
 
@@ -91,7 +91,7 @@ def _best(problem: Problem, tile: RegisterTile) -> tuple[CpuFamily, View, str]:
                 why = family.takes(problem, view, tile) and family.suits(problem, view, tile)
                 if why:
                     return family, view, why
-    raise AssertionError(f"no kernel takes {problem}")  # `packed` takes everything that has_kernel lets through
+    raise AssertionError(f"no kernel takes {problem}")  # `packed` takes every problem for which has_kernel holds
 
 
 def _few_columns_of_a_column_major_m(first: View, second: View) -> bool:
@@ -102,10 +102,10 @@ def _few_columns_of_a_column_major_m(first: View, second: View) -> bool:
 
 
 def _tiers(problem: Problem, tile: RegisterTile) -> list[list[CpuFamily]]:
-    """The families that take a problem's numbers: found once for all of its sizes."""
+    """The families that take the problem's dtypes and semiring; cached for all of its sizes."""
     found: list[list[CpuFamily]] | None = problem.shared.get(tile)
     if found is None:
-        kept = [[family for family in tier if family.numbers(problem, tile)] for tier in TIERS]
+        kept = [[family for family in tier if family.takes_algebra(problem, tile)] for tier in TIERS]
         found = problem.shared[tile] = [tier for tier in kept if tier]
     return found
 
@@ -124,22 +124,22 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
     MR, NR, itemsize = tile.MR, tile.NR * family.columns, problem.algebra.partial.itemsize
     k_pack = family.k_pack(problem, tile) if family.k_pack else 1
     pairs = family.pairs and problem.as_pairs
-    if k_pack > 1 or pairs:  # lanes are not of the sums' dtype
+    if k_pack > 1 or pairs:  # a lane has another dtype than P
         ring, lane = problem.semiring, part(problem.algebra.partial) if pairs else INT32
         itemsize = lane.itemsize
         MR, vectors = register_tile(tile.vector_bytes, tile.registers, lane, ring.add, ring.mul)
         NR = vectors * tile.vector_bytes // itemsize
-    KC = 127 if problem.return_arg and itemsize == 1 else family.KC(problem)  # a tile counts its k as wide as a lane
+    KC = 127 if problem.return_arg and itemsize == 1 else family.KC(problem)  # k counters are as wide as a lane
     MC = family.MC or ROWS_OF_M[itemsize]
     if tile.neon and itemsize >= 4 and not problem.semiring.multiplies:
-        MC //= 4  # packed M is repeated, and should lie in the second cache
+        MC //= 4  # packed M is replicated per lane; the block should fit in L2
     group = family.group * NR
     if tile.neon and family is PACKED and problem.dtype.kind == "f" and problem.semiring.multiplies:
         KC, MC, group = even_strips(problem.k, NEON_KC), NEON_MC, NEON_GROUP * NR
     if tile.vector_bytes == 64 and family is PACKED_N and view.m <= FEW_ROWS_OF_M:
         group = FEW_PANELS * NR
     NC = max(1, 16384 // itemsize // NR) * NR
-    if k_pack > 1:  # a shallow N is near whole, and P is written along longer rows
+    if k_pack > 1:  # N is in cache anyway, and longer rows of P are written
         group = max(group, NEAR // (INT32.itemsize * -(-min(KC, problem.k) // k_pack)) // NR * NR)
     symmetric = problem.symmetric and family in (PACKED, INTERLEAVED) and not problem.return_arg
     return Blocking(

@@ -17,7 +17,7 @@ def run(
 ) -> Ready | None:
     """Multiply every member of the stack. P is written (or, with accumulate, added onto) in place; `arg` gets the k.
 
-    What comes back can run again on operands that lie alike; None when there was nothing to do.
+    Returns a `Ready` that can run again on operands with the same layouts; None when there was nothing to do.
     """
     problem = plan.problem
     m, k, n, stack = problem.m, problem.k, problem.n, problem.stack
@@ -36,14 +36,14 @@ def run(
     assert plan.blocking is not None
     axes = len(stack)
     of_m, of_n, of_p = (_layout(x, axes) for x in (M, N, P))
-    lying = problem.resized(m, k, n, stack, of_m, of_n, of_p, problem.symmetric)
-    ready = Ready(lying, plan.blocking, target, None if arg is None else _layout(arg, axes))
+    strided = problem.resized(m, k, n, stack, of_m, of_n, of_p, problem.symmetric)
+    ready = Ready(strided, plan.blocking, target, None if arg is None else _layout(arg, axes))
     ready.run(M, N, P, arg)
     return ready
 
 
 def _layout(x: Array, axes: int) -> Layout:
-    """How an operand lies, broadcast over a stack of so many axes."""
+    """The layout of an operand that is broadcast over a stack of so many axes."""
     *own, row, col = (stride // x.itemsize for stride in x.strides)
     steps = [0 if extent == 1 else step for extent, step in zip(x.shape, own, strict=False)]
     return Layout(row, col, (*[0] * (axes - len(steps)), *steps))

@@ -1,7 +1,7 @@
-"""The byte limit: how long the cores take to read M and N once and to write P once, straight through, where they lie.
+"""The byte limit: how long the cores take to read M and N once and to write P once, sequentially and in place.
 
-No product can be faster, however few steps it has: at k = 2 it takes as long as writing P. In a burst of products the
-operands come from whichever cache holds them by then, so this is timed in the same burst, on the same arrays.
+No product can be faster, however few steps it has: at k = 2 it takes as long as writing P. In a burst of products
+operands may be in any cache level, so this is timed in the same burst, on the same arrays.
 """
 
 from __future__ import annotations

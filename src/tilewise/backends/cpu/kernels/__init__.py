@@ -1,1 +1,2 @@
-"""Ways to multiply on a CPU, one folder each: `model` (what it takes, when, how it is cut) and `text` (its LLVM)."""
+"""Products on a CPU, a folder per algorithm: `model` (what it takes, when it is chosen, its tasks) and `text` (its LLVM
+IR)."""

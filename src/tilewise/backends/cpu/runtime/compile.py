@@ -15,7 +15,7 @@ from tilewise.system.cache import DiskCache
 from tilewise.system.interruptible import interruptible
 from tilewise.system.llvm_lock import LLVM
 
-_engines: list[Any] = []  # what owns the machine code; it lives as long as the process
+_engines: list[Any] = []  # own the machine code, which lives as long as the process
 
 
 @lru_cache(maxsize=1)
@@ -53,12 +53,12 @@ def object_code(text: str, target: Target) -> bytes:
 
 
 def kept(text: str, target: Target) -> bytes:
-    """The module as object code, compiled or from the disk cache; another machine's is for it to find there."""
+    """The module as object code, compiled or from the disk cache; `target` may be another machine."""
     with LLVM:
         key = (text, target.cpu, target.features, target.triple or _llvm().get_process_triple(), _version())
         cache = DiskCache("llvm")
         found = cache.get(key)
-    if found is None:  # an interrupted compilation ends, and its code is kept
+    if found is None:  # after Ctrl-C the compilation completes in the background and its code is cached
         found = interruptible(lambda: cache.get_or_build(key, lambda: object_code(text, target)), LLVM)
     return found
 

@@ -1,20 +1,20 @@
 """How workers wait (they spin, then park) and how they are woken: only as many as a job needs, in a binary tree.
 
-Waking a thread takes as long as a small product, so the calling thread wakes no more than two.
+Waking a thread takes as long as a small product, so no thread wakes more than two.
 """
 
 from __future__ import annotations
 
 from tilewise.backends.cpu.runtime import pool_layout as pool
-from tilewise.backends.cpu.runtime.placing import come_back, note_slot, send_elsewhere
+from tilewise.backends.cpu.runtime.placing import move_off_caller_core, record_worker_core, restore_affinity
 from tilewise.backends.cpu.runtime.systems import System
 from tilewise.system.llvm_text import IRFunction
 
-PATIENCE = 8  # times as long a worker spins for the end of a job that it took part in: the next may follow at once
+PATIENCE = 8  # a worker spins so many times longer while a job that it helped with is open: the next may follow
 
 
 def parking(system: System, always: bool) -> list[IRFunction]:
-    """For a module that has `pause`; `always`: see `placing.send_elsewhere`."""
+    """For a module that has `pause`; `always`: see `placing.move_off_caller_core`."""
     return [_pauses(), _wake(system, always), _wake_next(), _park(system), _spin()]
 
 
@@ -27,14 +27,14 @@ def _pauses() -> IRFunction:
 
 
 def parking_slot(f: IRFunction, worker: str | int) -> tuple[str, str, str]:
-    """The slot of a worker, counted from 1: its mark, its lock, its condition variable."""
+    """The slot of worker 1, 2, …: its parked mark, its lock, its condition variable."""
     mark = f.at("i64", pool.field(f, pool.SLOTS), f.mul(f.sub(worker, 1), pool.SLOT_SIZE))
     return mark, f.at("i64", mark, pool.LOCK), f.at("i64", mark, pool.CONDITION)
 
 
 def _wake(system: System, always: bool) -> IRFunction:
-    """Wake a worker that parks. It sets its mark and then reads the state; the waker opens the job and then reads the
-    mark: one of the two sees the other's write. The thread that clears the mark wakes the worker."""
+    """Wake a parked worker. The worker sets its mark, then reads the state; the waker opens the job, then reads the
+    mark: one of the two sees the other's write. The thread that clears the mark signals the condition."""
     f = IRFunction("wake", "ptr pool, i64 worker")
     mark, lock, condition = parking_slot(f, "%worker")
     done, parks, ours = f.label("done"), f.label("parks"), f.label("ours")
@@ -43,7 +43,7 @@ def _wake(system: System, always: bool) -> IRFunction:
     taken = f.test("ne", f.op(f"atomicrmw xchg ptr {mark}, i64 0 seq_cst"), 0)
     f.branch(taken, ours, done)
     system.acquire(f, lock)  # the worker holds it until it sleeps
-    send_elsewhere(f, system.cores_of_threads, mark, always)
+    move_off_caller_core(f, system.cores_of_threads, mark, always)
     system.release(f, lock)
     system.wake_all(f, condition)
     f.goto(done)
@@ -69,11 +69,11 @@ def _generation(f: IRFunction) -> str:
 
 
 def _park(system: System) -> IRFunction:
-    """Sleep until the generation is another than the last that this worker saw."""
+    """Sleep until the generation differs from the last one that this worker saw."""
     f = IRFunction("park", "ptr pool, i64 worker, i64 seen")
     mark, lock, condition = parking_slot(f, "%worker")
     system.acquire(f, lock)
-    note_slot(f, system.cores_of_threads, mark)
+    record_worker_core(f, system.cores_of_threads, mark)
     look, nap, up = f.label("look"), f.label("nap"), f.label("up")
     f.goto(look)
     f.start(look)
@@ -83,14 +83,14 @@ def _park(system: System) -> IRFunction:
     f.goto(look)
     f.start(up)
     f.do(f"store atomic i64 0, ptr {mark} seq_cst, align 8")
-    come_back(f, system.cores_of_threads, mark)
+    restore_affinity(f, system.cores_of_threads, mark)
     system.release(f, lock)
     return f
 
 
 def _spin() -> IRFunction:
-    """Spin until there is a new job, at most `rounds` pauses; where this worker `helped` with the job that it last saw,
-    they count from the end of that job. Returns the rounds that are left, 0 where it should park."""
+    """Spin until there is a new job, at most `rounds` pauses, which count from the end of the last job if this worker
+    `helped` with it. Returns the rounds left, 0 where the worker should park."""
     f = IRFunction("spin", "ptr pool, i64 seen, i64 rounds, i1 helped", result="i64")
     new, old = f.label("new"), f.label("old")
     with f.loop(0, f.mul("%rounds", PATIENCE), 1, [("i64", "%rounds")]) as spin:

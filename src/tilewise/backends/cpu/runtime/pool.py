@@ -24,8 +24,8 @@ KINDS = {
     "run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "launch_arrays_and_arg": "wwoooow", "start": "ww",
     "stop": "ww", "pauses": "w",
 }  # fmt: skip
-SPINS = 200e-6  # seconds that a worker spins for the next product before it parks; waking it takes a quarter of that
-CROWDED = 16  # pauses instead where there are more threads than cores: another thread could use this one
+SPINS = 200e-6  # seconds that a worker spins before it parks; waking it takes a quarter of that
+CROWDED = 16  # pauses instead where there are more threads than cores
 
 
 @lru_cache(maxsize=1)
@@ -100,7 +100,7 @@ def current_pool() -> Pool | None:
         _changing.release()
 
 
-on_resize: list[Callable[[], None]] = []  # called to drop what was planned for another number of threads
+on_resize: list[Callable[[], None]] = []  # callbacks that drop plans for another number of threads
 
 
 def num_threads() -> int:
@@ -161,7 +161,7 @@ def available_cores() -> int:
 
 
 def _forget() -> None:
-    """A forked child has none of its parent's workers, and locks may have been held."""
+    """In a forked child, which has none of its parent's workers; another thread may have held the lock."""
     global _pool, _changing
     _pool, _changing = None, threading.Lock()
 

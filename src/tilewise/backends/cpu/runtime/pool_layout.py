@@ -8,15 +8,15 @@ OPEN = 1 << 31
 # generation, open bit and the number of workers inside share the first field, so one exchange joins a job
 STATE, NEXT, TASK, JOB, COUNT, LIMIT = 0, 8, 16, 17, 18, 19
 SPIN, QUIT, IDENTITY, SIZE, BUSY, THREADS = 24, 25, 26, 27, 28, 32  # SPIN: rounds of `pause` before a worker parks
-SHARES, LEFT = THREADS + 1024, 20  # each worker's next task, a cache line apart; and how many tasks are left in all
-SHARED = 64  # workers up to which tasks have shares
+SHARES, LEFT = THREADS + 1024, 20  # each worker's next task, on a cache line of its own; and the number of tasks left
+SHARED = 64  # with more workers tasks are taken from one counter
 SLOTS = SHARES + 8 * SHARED  # where each worker parks
 # fields of a slot: whether the worker parks, its lock and condition variable, the core it parked on, its thread,
 # whether its affinity was changed, and the cores it may use
-SLOT_SIZE, LOCK, CONDITION, CORE, SELF, SENT, MASK = 48, 1, 9, 16, 17, 18, 24
+SLOT_SIZE, LOCK, CONDITION, CORE, WORKER_THREAD, MOVED, MASK = 48, 1, 9, 16, 17, 18, 24
 MASK_SIZE = 16  # fields of a mask: 1024 cores
-HOME, BEFORE = 29, 30  # the calling thread's core, plus 1, and the one it was on before that
-ANY_ORDER = 1 << 32  # added to a job's limit: no task waits for another
+CALLER_CORE, PREVIOUS_CORE = 29, 30  # the calling thread's core, plus 1, and the one it was on before that
+ANY_ORDER = 1 << 32  # flag in a job's limit: no task waits for another
 
 
 def pool_size(workers: int) -> int:

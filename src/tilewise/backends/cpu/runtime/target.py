@@ -20,7 +20,7 @@ from tilewise.system.once import once
 
 INSTRUCTION_SETS = ("avx512", "avx2", "neon", "generic")
 BYTE_DOTS = {64: "avx512vnni", 32: "avxvnni", 16: "dotprod"}  # vpdpbusd and sdot, by bytes of a vector
-ONE_VPDPWSSD = "fast-dpwssd"  # a tuning flag, no instructions: else LLVM splits each vpdpwssd into two
+ONE_VPDPWSSD = "fast-dpwssd"  # a tuning flag: without it LLVM splits each vpdpwssd into two instructions
 # features that LLVM does not detect on ARM, by the flags of /proc/cpuinfo; its names for CPUs imply them
 UNDETECTED = {
     "asimddp": "dotprod", "asimdhp": "fullfp16", "asimdfhm": "fp16fml", "asimdrdm": "rdm", "lrcpc": "rcpc",
@@ -58,18 +58,18 @@ class Target:
     triple: str = ""
     converts_half: bool = False  # float16 to float32 and back in hardware
     has_vrange: bool = False  # vrangeps: min and max that skip NaN on either side
-    masks: bool = False  # loads and stores some lanes of a vector in one instruction
-    by_lane: bool = False  # multiplies by one lane of a vector (NEON), so M is best loaded by whole vectors
+    masks: bool = False  # has masked loads and stores
+    by_lane: bool = False  # has multiply by lane (NEON), so M is loaded by whole vectors
     has_fminnm: bool = False  # fminnm: min and max that skip quiet NaN on either side
 
     @property
     def cheap_masks(self) -> bool:
-        """A masked load takes no vector port (AVX-512), so that one kind of tile serves whole and broken vectors."""
+        """Whether masked loads take no vector port (AVX-512): one kind of tile serves whole and partial vectors."""
         return self.masks and self.vector_bytes == 64
 
     @once
     def byte_dots(self) -> bool:
-        """Multiplies bytes and adds them up by fours in one instruction: vpdpbusd, sdot."""
+        """Whether it has 4-way byte dot products: vpdpbusd, sdot."""
         return f"+{BYTE_DOTS[self.vector_bytes]}" in self.features.split(",")
 
     def lanes(self, dtype: DType) -> int:
@@ -104,7 +104,7 @@ def known_target(name: str) -> Target:
 
 
 def _generic(arm: bool) -> Target:
-    """What every CPU of an architecture has."""
+    """The baseline of an architecture."""
     return replace(known_target("neon"), triple="") if arm else Target("generic", 16, 16, "x86-64", "", "")
 
 
@@ -146,7 +146,7 @@ def best_target(cpu: Cpu) -> Target:
 
 
 def plain_target(name: str, cpu: Cpu, *, byte_dots: bool = False) -> Target:
-    """An instruction set that a CPU executes, without what only this CPU has; `byte_dots`: with such instructions."""
+    """An instruction set without the further features of this CPU; `byte_dots`: with byte dot products."""
     target = _generic(cpu.arm) if name == "generic" else replace(known_target(name), triple="")
     features = target.features.split(",") if target.features else []
     if byte_dots:
@@ -156,7 +156,7 @@ def plain_target(name: str, cpu: Cpu, *, byte_dots: bool = False) -> Target:
 
 
 def has_byte_dots(name: str, cpu: Cpu) -> bool:
-    """Whether a CPU has them in vectors of an instruction set: AVX-512 VNNI is not AVX-VNNI, and comes without it."""
+    """Whether a CPU has byte dot products in this vector width: AVX-512 VNNI does not imply AVX-VNNI."""
     vector_bytes = plain_target(name, cpu).vector_bytes
     return name != "generic" and cpu.features.get(BYTE_DOTS[vector_bytes], False)
 

@@ -1,6 +1,6 @@
-"""threadpoolctl sees our pool and limits it, as it does BLAS's and OpenMP's.
+"""threadpoolctl lists and limits our pool, like those of BLAS and OpenMP.
 
-It looks for shared libraries by name. The pool's machine code is in none, but a process that has it has loaded LLVM's.
+It finds pools by the names of loaded shared libraries. Ours is JIT-compiled, so it is found by llvmlite's library.
 """
 
 from __future__ import annotations

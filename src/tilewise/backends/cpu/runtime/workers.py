@@ -1,18 +1,18 @@
 """The pool's machine code: native workers, because waking a Python thread takes longer than a small product.
 
-Workers spin a little after each job and then park (`parking`). A job is open while there are tasks left; a worker that
-wakes late finds it closed, and delays no other thread. Tasks that may run in any order are distributed alike each time:
-a worker begins with its own share, whose part of P its caches still hold from the last such product, and then takes
-tasks of other shares. The calling thread takes part. A second caller meanwhile (another Python thread, a nested use)
-runs its tasks alone: which thread runs a task never changes a bit of the result.
+Workers spin briefly after each job and then park (`parking`). A job is open while there are tasks left; a worker that
+wakes late finds it closed and does not join. Tasks that may run in any order are distributed in the same way each time:
+a worker begins with its own share, whose part of P its caches may still hold from the last such product, then takes
+tasks of other shares. The calling thread takes part. A second caller meanwhile (another Python thread, a nested call)
+runs its tasks serially: which thread runs a task never changes a bit of the result.
 """
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.kernels.shared.job import FEW_SUMS, JOB_FIELDS
+from tilewise.backends.cpu.kernels.shared.job import JOB_FIELDS, STACK_BYTES
 from tilewise.backends.cpu.runtime import pool_layout as pool
 from tilewise.backends.cpu.runtime.parking import parking, parking_slot
-from tilewise.backends.cpu.runtime.placing import note_home
+from tilewise.backends.cpu.runtime.placing import record_caller_core
 from tilewise.backends.cpu.runtime.systems import System, system_of
 from tilewise.backends.cpu.runtime.target import Target, is_arm
 from tilewise.system.llvm_text import IRFunction, module
@@ -27,7 +27,7 @@ def pool_module(target: Target, system: System | None = None) -> str:
 
 
 def pause_function(target: Target) -> IRFunction:
-    """A pause between two loads of a field that another thread will change."""
+    """A pause between two polls of a field."""
     f = IRFunction("pause", "")
     if _arm(target):
         f.call("void", "llvm.aarch64.isb", [("i32", 15)])  # `yield` takes less than a nanosecond, this ten
@@ -104,7 +104,7 @@ def _take() -> IRFunction:
 
 
 def _work() -> IRFunction:
-    """A worker's loop: wait for a job it has not seen, join it if it is still open, leave it."""
+    """A worker's loop: wait for a new job, join it if it is still open, take tasks, leave it."""
     f = IRFunction("work", "ptr pool", public=True, result="ptr")
     worker = f.add(f.op(f"atomicrmw add ptr {pool.field(f, pool.IDENTITY)}, i64 1 seq_cst"), 1)
     rounds, seen, left, helped = f.load("i64", pool.field(f, pool.SPIN), 8), *(f.op("alloca i64") for _ in "123")
@@ -157,7 +157,7 @@ def _next_generation(f: IRFunction, open_bit: int) -> None:
 def _submit(system: System) -> IRFunction:
     """Open a job, take part, close it, and wait for the workers inside."""
     f = IRFunction("submit", "ptr pool, ptr task, ptr job, i64 count, i64 limit")
-    note_home(f, system.cores_of_threads)
+    record_caller_core(f, system.cores_of_threads)
     for number, value in ((pool.TASK, "%task"), (pool.JOB, "%job")):
         f.store("i64", f.op(f"ptrtoint ptr {value} to i64"), pool.field(f, number), 8)
     f.store("i64", "%count", pool.field(f, pool.COUNT), 8)
@@ -219,8 +219,7 @@ LAUNCH = "ptr pool, ptr template, ptr M, ptr N, ptr P, ptr arg, ptr space"
 
 
 def _launch() -> IRFunction:
-    """Called from Python: copy the job, store its addresses in the copy, run its tasks, and reduce the sums that they
-    left apart."""
+    """Called from Python: copy the job template, store the addresses in it, run its tasks, add split-K sums."""
     f = IRFunction("launch", LAUNCH, public=True)
 
     def place(base: str, name: str) -> str:
@@ -236,13 +235,13 @@ def _launch() -> IRFunction:
         f.store("i64", value, f.at("i64", job, i.index), 8)
     for name, value in PLACES:
         f.store("ptr", f"%{value}", place(job, name), 8)
-    few = f.op(f"alloca i8, i64 {FEW_SUMS}, align 64")
+    few = f.op(f"alloca i8, i64 {STACK_BYTES}, align 64")
     behind = f.at("i8", "%space", template("sums_at"))
     sums = f.select(f.test("slt", template("sums_at"), 0), "ptr", few, behind)
     f.store("ptr", sums, place(job, "sums"), 8)
     task = f.op(f"inttoptr i64 {template('task')} to ptr")
     workers = template("workers")
-    waits = f.test("ne", template("strip"), 0)  # for tasks with lower numbers
+    waits = f.test("ne", template("strip"), 0)  # tasks wait for tasks with lower numbers
     ordered = f.op(f"or i1 {waits}, {f.test('sgt', workers, pool.SHARED)}")
     limit = f.select(ordered, "i64", workers, f.op(f"or i64 {workers}, {pool.ANY_ORDER}"))
     f.do(f"call void @run(ptr %pool, ptr {task}, ptr {job}, i64 {template('tasks')}, i64 {limit})")
@@ -265,7 +264,7 @@ def _launch_arrays(with_arg: bool) -> IRFunction:
 
 
 def _start(system: System) -> IRFunction:
-    """Start up to `count` workers; returns how many there are, for a system may refuse some."""
+    """Start up to `count` workers; returns how many the system started."""
     f = IRFunction("start", "ptr pool, i64 count", public=True, result="i64")
     with f.loop(1, f.add("%count", 1)) as worker:
         system.prepare(f, *parking_slot(f, worker.index)[1:])

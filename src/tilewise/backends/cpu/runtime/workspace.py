@@ -9,7 +9,7 @@ import os
 from collections import deque
 
 HUGE = 2 * 1024 * 1024
-KEPT = 4  # spaces kept for later; more are in use only while more threads multiply at once
+KEPT = 4  # free spaces that are kept for later calls
 
 Space = tuple[mmap.mmap, int, int]  # the memory, its first aligned address, the bytes from there
 _free: deque[Space] = deque()
@@ -25,7 +25,7 @@ def borrow(size: int) -> Space:
         pass
     rounded = -(-size // HUGE) * HUGE
     private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
-    memory = mmap.mmap(-1, rounded + HUGE, **private)  # shared memory would be one with a forked child's
+    memory = mmap.mmap(-1, rounded + HUGE, **private)  # a shared mapping would be shared with a forked child
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)

@@ -1,36 +1,36 @@
-"""`axpy`: rows of N side by side, M with any strides, and P too where it has few rows; for few rows, and on NEON for a
+"""`axpy`: contiguous rows of N, M with any strides, and P too where it has few rows; for few rows, and on NEON for a
 shallow k."""
 
 from __future__ import annotations
 
 from tilewise.backends.cpu.family import View, is_dot
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, far_stretches, pages, rows_apart
+from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, split_columns, split_k_far_n, split_rows
 from tilewise.core.blocking import SKINNY, TALL_K, THIN_ROW, Blocking, RegisterTile, broadcast_costs, is_short
 from tilewise.core.problem import Problem
 
 IDEA = "a few rows of N at a time, walked along their columns, onto rows of P"
-# one core of a Neoverse-N1, 4,171 drawn products: k up to which it is the fastest for any M, from SHALLOW_COLUMNS on;
-# and rows up to which it is for any k, from so many columns on
-PORT = 24, 26, 32  # where an element in every lane takes a port
-QUIET = 12, 26, 32  # and every vector of N has to be made quiet
+# Measured on one core of a Neoverse-N1 over 4,171 random products. k up to which axpy is the fastest for any M, from
+# SHALLOW_COLUMNS columns on; rows up to which it is for any k; and the columns from which
+PORT = 24, 26, 32  # where a broadcast takes a vector port
+QUIET = 12, 26, 32  # the same, and every vector of N must be quieted
 LANE = 6, 16, 64  # where a step multiplies by one lane of a vector
 SHALLOW_COLUMNS = 16
-HALVES = 4  # rows of half precision, for each of which a vector of N is widened once
-HALF_DEPTH = 12  # k of half precision that registers hold, so that tiles round their sums and write P themselves
-DEPTH = 8  # k that stretches are multiples of
-SOME = 64  # rows and k of a product that is little either way, where an element in every lane takes a port
+HALVES = 4  # rows of half precision: each vector of N is widened once for all of them
+HALF_DEPTH = 12  # k of half precision that fits registers, so that tiles round their sums and write P directly
+DEPTH = 8  # k splits are multiples of it
+SOME = 64  # most rows and k of a small product, where a broadcast takes a port
 
 
-# rows up to which it is the fastest for any k, of numbers that are multiplied and added on x86 (4x300x300 of float32
-# took 1.4 times as long as by `unpacked`), and of complex ones
+# x86: rows up to which it is the fastest for any k, of real (4x300x300 float32 took 1.4 times as long with `unpacked`)
+# and of complex numbers; FEW_PAIRED: columns
 ROWS, PAIRED_ROWS, FEW_PAIRED = 2, 8, 8
-PAIRED_DEPTH = 4  # k of complex numbers on x86 (20000x1x20 of complex64 took 3.4 times as long by `packed`)
+PAIRED_DEPTH = 4  # k of complex numbers on x86 (20000x1x20 complex64 took 3.4 times as long with `packed`)
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    """A float's multiply-and-add takes one lane of a vector on NEON, which tiles make more of than one row does; of
-    halves a few rows there, or any where tiles round them."""
+    """NEON multiplies a float by one lane of a vector, and tiles reuse those vectors more than one row does; half
+    precision: a few rows, or any where tiles round their sums."""
     if not view.n_along_n or not (view.p_along_n or (problem.light and view.m <= SKINNY)):
         return False
     if problem.halves:
@@ -39,7 +39,7 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def _rounds(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    """Whether sums of halves go from registers to P, and nowhere else."""
+    """Whether sums of half precision go from registers to P directly."""
     return view.k <= HALF_DEPTH and view.n * 4 >= tile.vector_bytes and not problem.accumulate
 
 
@@ -52,8 +52,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return f"{view.m} rows: N is read along its rows, and widened as it is loaded" if view.m <= HALVES else ""
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     if view.m <= (PAIRED_ROWS if problem.as_pairs else 1 if tile.neon and problem.semiring.multiplies else ROWS):
-        thin = view.k >= TALL_K and view.n * problem.dtype.itemsize <= THIN_ROW  # by `unpacked`
-        if problem.as_pairs:  # by `dots`
+        thin = view.k >= TALL_K and view.n * problem.dtype.itemsize <= THIN_ROW  # `unpacked` takes it
+        if problem.as_pairs:  # `dots` takes it
             thin = view.m > 1 and view.n <= FEW_PAIRED and view.m_along_k
         if view.n >= lanes and not thin and not is_dot(view) and (problem.semiring.multiplies or not tile.neon):
             return f"{view.m} rows: N is read along its rows where it lies, and nothing is packed"
@@ -72,14 +72,14 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    """Of halves each task has room for a few rows of sums, or of N, where tiles round their sums."""
-    count, each = far_stretches(x, a.bytes, DEPTH) if a.same_storage and x.m <= SKINNY else (1, x.k)
-    apart = a.same_storage and (count > 1 or not x.rows_of_P)
-    sums = x.members * count * x.m * x.n * a.bytes if apart else 0
+    """Half precision: each task has workspace for a few rows of sums, or of N where tiles round their sums."""
+    count, each = split_k_far_n(x, a.bytes, DEPTH) if a.same_storage and x.m <= SKINNY else (1, x.k)
+    separate = a.same_storage and (count > 1 or not x.rows_of_P)
+    sums = x.members * count * x.m * x.n * a.bytes if separate else 0
     if (x.m <= SKINNY and not a.same_storage) or (x.m < x.n and x.m < x.workers * a.MR):
-        made = columns_apart(a, x, 0, 2, count, each, sums)
+        made = split_columns(a, x, 0, 2, count, each, sums)
     else:
-        made = rows_apart(a, x, 0, 0, count, each, sums)
+        made = split_rows(a, x, 0, 0, count, each, sums)
     if a.same_storage:
         return made
     rows = max(x.m if x.m <= SKINNY else 0, x.k if x.k <= HALF_DEPTH else 0)

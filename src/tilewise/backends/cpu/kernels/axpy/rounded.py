@@ -1,7 +1,7 @@
-"""`axpy` of half precision with a k so short that registers hold all of it: P is the cost, and is written once.
+"""`axpy` of half precision with a k so short that registers hold all of it: P is written once, rounded.
 
-N is widened first, row by row. A tile has a few rows of M in registers, four k of a row in each, of which one lane
-multiplies; it walks along the columns, two vectors at a time, and stores what it rounds as one.
+N is widened first, row by row. A tile keeps a few rows of M in registers, four k of a row per vector, and multiplies by
+one lane; it steps along the columns two vectors at a time and stores their rounded sums as one vector.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROUNDED = f"{PARAMS}, i64 rows, i64 k, ptr wide"
 
 
 def rounding_functions(a: Arithmetic) -> list[IRFunction | FunctionTable]:
-    """Tiles whose k is all there is: of HEIGHT rows, and of one for those that are left."""
+    """Tiles over all of k: of HEIGHT rows, and of one row for the remainder."""
     parts: list[IRFunction | FunctionTable] = [widen_function(a)]
     for rows in (HEIGHT, 1):
         tiles = [_RoundingTile(a, rows, depth).function() for depth in range(1, HALF_DEPTH + 1)]
@@ -28,8 +28,7 @@ def rounding_functions(a: Arithmetic) -> list[IRFunction | FunctionTable]:
 
 
 class _RoundingTile:
-    """So many rows of P, all columns and all of k: N is wide already, a row after the other. Sums of half precision are
-    rounded into P, two vectors at a time."""
+    """`rows` rows of P, all columns, all of k; N is widened already, with contiguous rows."""
 
     def __init__(self, a: Arithmetic, rows: int, depth: int) -> None:
         self.a, self.rows, self.depth = a, rows, depth
@@ -40,8 +39,8 @@ class _RoundingTile:
         self.rows_p = [f.op(f"freeze ptr {f.at(a.element_p, '%P', f.mul('%row_p', row))}") for row in range(rows)]
 
     def row_of_M(self, row: int) -> list[str]:
-        """Its elements, each in every lane: lanes of as few vectors as hold them, of which one multiplies."""
-        a, f, picked = self.a, self.f, list[str]()
+        """Its elements, broadcast from the lanes of as few vectors as hold them."""
+        a, f, elements = self.a, self.f, list[str]()
         for first in range(0, self.depth, a.lanes):
             held, count = "poison", min(a.lanes, self.depth - first)
             for lane in range(count):
@@ -49,8 +48,8 @@ class _RoundingTile:
                 (one,) = load(f, a.target, a.source_m, a.partial, place, 1)
                 held = f.op(f"insertelement {a.vector} {held}, {a.kind} {one}, i32 {lane}")
             for lane in range(count):
-                picked.append(f.shuffle(a.vector, held, "poison", [lane] * a.lanes))
-        return picked
+                elements.append(f.shuffle(a.vector, held, "poison", [lane] * a.lanes))
+        return elements
 
     def function(self) -> IRFunction:
         a, f, start = self.a, self.f, "0"
@@ -75,7 +74,7 @@ class _RoundingTile:
             f.store(vector(a.element_p, lanes), value, place, a.result.itemsize)
 
     def sums(self, j: str) -> list[str]:
-        """A vector of each row. The first product is what the others are added to, which takes no zeros."""
+        """A vector of each row. Sums start from the first product, not from zeros."""
         a, f, totals = self.a, self.f, list[Value]()
         for k, line in enumerate(self.rows_n):
             found = (f.load(a.vector, f.at(a.kind, line, j), a.bytes),)
@@ -90,8 +89,7 @@ class _RoundingTile:
 
 
 def _rounded(a: Arithmetic) -> IRFunction:
-    """A task's rows, all columns and all of k: no more than HALF_DEPTH of it, and at least a vector of columns. N is
-    widened first, to `wide`."""
+    """A task's rows, all columns, k ≤ HALF_DEPTH, and at least a vector of columns. N is widened first, to `wide`."""
     f = IRFunction("rounded", ROUNDED)
     f.invoke("widen", WIDEN, M="%N", row_m="%row_n", rows="%k", kc="%cols", to="%wide", row="%cols")
     whole = f.op(f"and i64 %rows, {-HEIGHT}")

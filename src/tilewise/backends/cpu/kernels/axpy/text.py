@@ -1,14 +1,14 @@
 """`axpy`: rows of P are sums of rows of N, each times an element of M: BLAS's axpy, several at once.
 
-A few rows of M by a few k stay in registers, an element in every lane; a vector of each of those rows of N comes, and
-what it makes is added onto rows of P, which lie in the first cache meanwhile. N is read in a few long streams, nothing
-is packed, and no step waits for another. A cell is added up in the order of k, whatever the cut. A long k of few rows
-is cut into stretches, whose sums `reduce` adds up.
+A few rows and k of M are broadcast into registers; each vector of those rows of N is loaded once and accumulated onto
+the rows of P, which stay in L1. N is read in a few long streams, nothing is packed, and no step depends on the one
+before. A cell is summed in the order of k, however P is cut. A long k of few rows is split, and `reduce` adds the sums.
 
-Complex numbers stay as they lie (`pairs`): N is a real matrix of twice the columns, an element of M makes a sum of its
-real part and another of its imaginary part, and the second is added to the first with the neighbours exchanged.
+Complex numbers (`pairs`): N is read as a real matrix of twice the columns; the real and the imaginary part of an
+element of M each have a sum, and the second is added to the first with neighbouring lanes exchanged.
 
-Sums of half precision are made apart and rounded once, or where registers hold all of k by their tiles (`rounded`).
+Half precision: sums are float32 in a workspace and rounded once; where registers hold all of k, by the tiles
+(`rounded`).
 """
 
 from __future__ import annotations
@@ -25,23 +25,22 @@ from tilewise.backends.cpu.kernels.shared.masks import mask_below
 from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.system.llvm_text import FunctionTable, IRFunction, module
 
-# k at a time, of one row, two, three, four: what registers hold beside sums and a row of N; by how many there are, and
-# by whether an element is a pair
+# k per tile of one, two, three, four rows: what fits registers beside the sums and a row of N; by (registers, pairs)
 DEPTHS = {(32, False): (8, 8, 7, 5), (32, True): (8, 6, 4, 2), (16, False): (8, 5, 3, 2), (16, True): (5, 2, 1, 1)}
 HEIGHT, DEPTH = 4, 8
-ONE_ROW = 4  # k at a time where one lane multiplies (NEON): few, long streams, which are prefetched so many bytes ahead
+ONE_ROW = 4  # k per tile with multiply by lane (NEON): few, long streams, prefetched AHEAD bytes ahead
 AHEAD = 512
-CHUNK = 4 * HEIGHT  # rows that are finished before the next ones
-NEAR = 2**15  # bytes of P that lie in the first cache beside what comes of N
-UNIT = 16  # columns that a block is a multiple of
-TWICE = 8  # elements of M up to which a round makes two vectors: else the loop's own instructions count
+CHUNK = 4 * HEIGHT  # rows of P that are completed before the next ones
+NEAR = 2**15  # bytes of P that stay in L1 beside the rows of N
+UNIT = 16  # the number of columns of a block is a multiple of it
+TWICE = 8  # with at most so many elements of M the loop is unrolled to two vectors, to hide its overhead
 LINE = 64  # bytes
 PARAMS = "ptr M, i64 row_m, i64 col_m, ptr N, i64 row_n, ptr P, i64 row_p, i64 cols"
 BLOCK = f"{PARAMS}, i64 rows, i64 k, i1 first"
 
 
 def most_k(a: Arithmetic) -> tuple[int, ...]:
-    """k at a time, of each height."""
+    """k per tile, by its rows."""
     most = DEPTHS[min(a.target.registers, 32), a.pairs]
     return (ONE_ROW, *most[1:]) if streams(a) else most
 
@@ -65,7 +64,7 @@ def axpy_module(a: Arithmetic) -> str:
 
 
 class _AxpyTile:
-    """So many rows of P and k, all columns: at least a vector of them."""
+    """`rows` rows of P by `depth` k, all columns: at least a vector of them."""
 
     def __init__(self, a: Arithmetic, rows: int, depth: int) -> None:
         self.a, self.rows, self.depth = a, rows, depth
@@ -73,12 +72,12 @@ class _AxpyTile:
         self.quiets = a.quiets and a.target.has_fminnm
         self.render = a.renderer(f, a.lanes, quiet=self.quiets)
         self.elements = {(row, k): self.element(row, k) for row in range(rows) for k in range(depth)}
-        # a register each: left to itself, LLVM would go from row to row by additions in the loop
+        # freeze keeps each address in a register: LLVM would derive one row from another by additions in the loop
         self.rows_n = [f.op(f"freeze ptr {f.at(a.element_n, '%N', f.mul('%row_n', k))}") for k in range(depth)]
         self.rows_p = [f.op(f"freeze ptr {f.at(a.kind, '%P', f.mul('%row_p', row))}") for row in range(rows)]
 
     def element(self, row: int, k: int) -> list[str]:
-        """In every lane; of a pair, its real and its imaginary part."""
+        """M[row, k] broadcast; of a pair its real and its imaginary part."""
         a, f = self.a, self.f
         place = f.at(a.element_m, "%M", f.mul("%row_m", row), f.mul("%col_m", k))
         found = []
@@ -107,22 +106,22 @@ class _AxpyTile:
             self.cells(f.sub("%cols", a.lanes), fresh, done=f.sub(a.lanes, f.sub("%cols", start)))
 
     def cells(self, j: str, fresh: bool, done: str = "") -> None:
-        """A vector of each row of P; its first `done` lanes are made already, and stay."""
+        """A vector of each row of P; its first `done` lanes were stored before and stay."""
         a, f = self.a, self.f
         places = [f.at(a.kind, line, j) for line in self.rows_p]
         found = [load(f, a.target, a.source_n, a.partial, f.at(a.element_n, x, j), a.lanes)[0] for x in self.rows_n]
         ns = [a.quiet(f, x, a.lanes) if self.quiets else x for x in found]
-        olds = [f.load(a.vector, x, a.bytes) if done or not fresh else "" for x in places]
+        old_values = [f.load(a.vector, x, a.bytes) if done or not fresh else "" for x in places]
         # sums that round start at zero and are added to P once per tile: k / depth roundings of P's cell, not k
         apart = fresh or a.fused
-        sums = [[a.zeros(a.lanes)[0] if apart else old] * len(self.elements[0, 0]) for old in olds]
+        sums = [[a.zeros(a.lanes)[0] if apart else old] * len(self.elements[0, 0]) for old in old_values]
         for k in range(self.depth):
             for row in range(self.rows):
                 for number, element in enumerate(self.elements[row, k]):
                     before = (sums[row][number],)
                     sums[row][number] = self.render.accumulate(a.add, a.mul, before, (element,), (ns[k],))[0]
         made = mask_below(f, done, a.lanes) if done else ""
-        for parts, place, old in zip(sums, places, olds, strict=True):
+        for parts, place, old in zip(sums, places, old_values, strict=True):
             total = folded(f, a, parts, a.lanes) if a.pairs else parts[0]
             if apart and not fresh:
                 total = self.render.value(a.add, (old,), (total,))[0]
@@ -132,7 +131,8 @@ class _AxpyTile:
 
 
 def folded(f: IRFunction, a: Arithmetic, parts: list[str], lanes: int) -> str:
-    """Pairs of a sum by real parts and one by imaginary parts, whose neighbours are exchanged: i·(x + iy) = ix - y."""
+    """Combine the sums by real and by imaginary parts, exchanging neighbouring lanes of the latter: i·(x + iy) = ix -
+    y."""
     kind = vector(a.kind, lanes)
     other = f.shuffle(kind, parts[1], "poison", [lane ^ 1 for lane in range(lanes)])
     less, more = (f.op(f"{op} {kind} {parts[0]}, {other}") for op in ("fsub", "fadd"))
@@ -140,7 +140,7 @@ def folded(f: IRFunction, a: Arithmetic, parts: list[str], lanes: int) -> str:
 
 
 def _edge(a: Arithmetic) -> IRFunction:
-    """Fewer columns than a vector has lanes: one by one, or pair by pair."""
+    """Fewer columns than a vector has lanes: element by element, or pair by pair."""
     f = IRFunction("edge", BLOCK)
     lanes = 2 if a.pairs else 1
     render, kind = a.renderer(f, lanes), vector(a.kind, lanes)
@@ -162,7 +162,7 @@ def _edge(a: Arithmetic) -> IRFunction:
 
 
 def _block(a: Arithmetic) -> IRFunction:
-    """Some cells of P, which the first cache holds: all of k, a few at a time, and for each all rows."""
+    """A block of P that stays in L1: k in steps of a tile's depth, and for each all rows."""
     f = IRFunction("block", BLOCK)
     heights = split_evenly(f, "%rows", HEIGHT)
     most = str(most_k(a)[0])
@@ -191,8 +191,8 @@ def _block(a: Arithmetic) -> IRFunction:
 
 
 def _piece(a: Arithmetic) -> IRFunction:
-    """A task's rows and columns, block by block: columns before rows, so that N is read from near. Where k is so
-    shallow that P is written once, along its rows."""
+    """A task's rows and columns, block by block: columns outermost, so that N is read from cache. Where k fits one
+    tile, P is written once, along its rows."""
     f = IRFunction("piece", BLOCK)
     once = f.test("sle", "%k", most_k(a)[-1])
     chunk = f.select(once, "i64", "%rows", CHUNK)
@@ -227,8 +227,8 @@ def _enter(a: Arithmetic) -> IRFunction:
 
 
 def _run(a: Arithmetic) -> IRFunction:
-    """One task: a piece of one member's P, or all of its rows and a stretch of k, whose sums are left apart. Sums of
-    half precision are made apart, and rounded once."""
+    """One task: a piece of one member's P, or all of its rows and a split of k, whose sums are stored separately. Half
+    precision is summed in the workspace and rounded once."""
     f = IRFunction("run", TASK_PARAMS, public=True)
     job, t = JobReader(f), task_of(f, a, "mnk")
     n, task_n, onto, row_m, col_m, row_n, row_p = job.fields("n", "task_n", "onto", "row_m", "col_m", "row_n", "row_p")

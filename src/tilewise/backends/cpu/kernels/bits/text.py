@@ -1,7 +1,7 @@
-"""`bits`: truth values, eight columns of P to a byte: or and and are then one instruction for 512 cells.
+"""`bits`: booleans, eight columns of P to a byte: an `or` and an `and` then compute 512 cells.
 
-The loops and the tile are those of `packed`; a lane is a byte, and what differs is only here: N is packed into bits, an
-element of M into all ones or none, and P's bytes are spread out again when they are written.
+The loops and the tile are those of `packed`, with a byte per lane. Only this differs: N is packed into bits, an element
+of M into all ones or zeros, and P's bits are expanded to bytes when they are stored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def pack_bits_function(a: Arithmetic) -> IRFunction:
             left = f.lower(f.sub("%lanes", c.index), WORD)
             whole = f.both(side_by_side, f.test("eq", left, WORD))
 
-            def together(c: str = c.index, src: str = src, to: str = to) -> None:
+            def by_words(c: str = c.index, src: str = src, to: str = to) -> None:
                 truth = load(f, a.target, a.source_n, BOOL, f.at(size, src, c), WORD)[0]
                 mask = f.op(f"trunc <{WORD} x i8> {truth} to <{WORD} x i1>")
                 f.store("i64", f.op(f"bitcast <{WORD} x i1> {mask} to i64"), to, 8)
@@ -49,17 +49,17 @@ def pack_bits_function(a: Arithmetic) -> IRFunction:
                     b.next = [f.op(f"or i64 {b.values[0]}, {f.op(f'shl i64 {bit}, {b.index}')}")]
                 f.store("i64", b.values[0], to, 8)
 
-            f.either(whole, together, one_by_one)
+            f.either(whole, by_words, one_by_one)
     return f
 
 
 def write_bits_function(a: Arithmetic) -> IRFunction:
-    """From a block of bytes to P's bools, any strides, onto what is there with `onto`. The signature of `write`."""
+    """From a block of bits to P's bools with any strides, added to P with `onto`. The signature of `write`."""
     f = IRFunction("write", WRITE)
     many = f"<{WORD} x i8>"
     bulk = f.select(f.test("eq", "%col_p", 1), "i64", f.mul(f.div("%cols", WORD), WORD), 0)
-    kept = f.op(f"trunc i64 {f.sub(0, '%onto')} to i8")  # all ones when P is added onto
-    all_kept = f.splat("i8", kept, WORD)
+    mask = f.op(f"trunc i64 {f.sub(0, '%onto')} to i8")  # all ones when P is added onto
+    wide_mask = f.splat("i8", mask, WORD)
     with f.loop(0, "%rows") as row:
         bits = f.at("i8", "%block", f.mul(row.index, "%row_b"))
         cells = f.at("i8", "%P", f.mul(row.index, "%row_p"))
@@ -70,13 +70,13 @@ def write_bits_function(a: Arithmetic) -> IRFunction:
             with f.when(f.test("eq", "%onto", 0)):
                 f.store(many, new, place, 1)
             with f.when(f.test("ne", "%onto", 0)):
-                old = f.op(f"and {many} {f.load(many, place, 1)}, {all_kept}")
+                old = f.op(f"and {many} {f.load(many, place, 1)}, {wide_mask}")
                 f.store(many, f.op(f"or {many} {old}, {new}"), place, 1)
         with f.loop(bulk, "%cols") as col:
             byte = f.load("i8", f.at("i8", bits, f.div(col.index, 8)), 1)
             shift = f.op(f"trunc i64 {f.rem(col.index, 8)} to i8")
             new = f.op(f"and i8 {f.op(f'lshr i8 {byte}, {shift}')}, 1")
             place = f.at("i8", cells, f.mul(col.index, "%col_p"))
-            old = f.op(f"and i8 {f.load('i8', place, 1)}, {kept}")
+            old = f.op(f"and i8 {f.load('i8', place, 1)}, {mask}")
             f.store("i8", f.op(f"or i8 {old}, {new}"), place, 1)
     return f

@@ -1,39 +1,39 @@
-"""One dot product: of any dtypes, and of elements that lie side by side or apart.
+"""One dot product of any dtypes and strides.
 
-Elements are converted as they are loaded. Sums are kept lane by lane, several vectors of them, so that an addition need
-not wait for the one before; every BLOCK steps they are added to totals and start again from zero, so that the rounding
-error grows with the number of blocks and not with k. What is left of k is added element by element.
+Elements are converted as they are loaded. Several vectors of sums hide the latency of an addition; every BLOCK steps
+they are added to totals and start again from zero, so that the rounding error grows with the number of blocks and not
+with k. The remainder of k is added element by element.
 
-Complex numbers that are multiplied and added stay as they lie: one sum is of products of parts that lie in the same
-lanes, another of products with N's neighbours exchanged. At the end the first has the real part, its odd lanes
-subtracted, and the second the imaginary one.
+Complex numbers are multiplied in place: one sum is of products of parts in the same lanes, another of products with N's
+neighbouring lanes exchanged. In the end the first has the real part (odd lanes subtracted), the second the imaginary
+part.
 """
 
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import Renderer, Value, part, vector
-from tilewise.backends.cpu.kernels.dots.across import keep
+from tilewise.backends.cpu.kernels.dots.lanes import store_cell
 from tilewise.backends.cpu.kernels.dots.short import CELLS
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.system.llvm_text import IRFunction
 
-# `step_m` and `step_n`: from element to element. `plane`: 0, or P is a place for unrounded sums, and the imaginary part
-# comes so many behind the real one
+# `step_m`, `step_n`: strides of the elements. `plane`: 0, or P is a buffer of unrounded sums whose imaginary parts
+# follow so many elements after the real ones
 PARAMS = "i64 k, ptr M, i64 step_m, ptr N, i64 step_n, ptr P, i64 plane, i64 onto"
-AT_ONCE = 4  # vectors: two loads a cycle feed one multiply-add, whose result is there after four
+AT_ONCE = 4  # vectors: two loads a cycle feed one multiply-add, whose latency is four cycles
 BLOCK = 256  # steps of so many vectors
 
 
 def one_function(a: Arithmetic, name: str, lanes: int) -> IRFunction:
-    """With lanes of a vector both operands lie side by side; with one lane they lie anyhow."""
+    """With several lanes both operands must be contiguous; with one lane they may have any strides."""
     return _One(a, name, lanes).function()
 
 
 def members_function(a: Arithmetic) -> IRFunction:
-    """Dot products, one for each of `task_m` members: finding each by its number would take longer than adding up."""
+    """Dot products of `task_m` members in one task: a task each would cost more than the sums."""
     f = IRFunction("members", TASK_PARAMS)
     job = JobReader(f)
     members, task_m, k, onto = job.fields("members", "task_m", "k", "onto")
@@ -54,7 +54,7 @@ class _One:
         self.at_once = 1 if a.heavy else AT_ONCE
         self.paired = lanes > 1 and a.parts == 2 and a.fused and a.source_m == a.source_n == a.partial
         self.each = lanes // 2 if self.paired else lanes  # k of a vector
-        self.quiets = a.quiets and a.target.has_fminnm  # as in a tile: once a vector
+        self.quiets = a.quiets and a.target.has_fminnm  # once a vector, as in a tile
 
     def function(self) -> IRFunction:
         a, f, lanes = self.a, self.f, self.lanes
@@ -65,16 +65,16 @@ class _One:
             end = f.lower(f.add(block.index, BLOCK * step), bulk)
             with f.loop(block.index, end, step, zeros * self.at_once) as loop:
                 loop.next = self.steps(loop.index, loop.values, lanes)
-            block.next = list(self.added(tuple(block.values), self.together(self.parted(loop.values))))
+            block.next = list(self.added(tuple(block.values), self.total_of(self.parted(loop.values))))
         whole = f.mul(f.div("%k", self.each), self.each)
         with f.loop(
             bulk, whole, self.each, [(kind, x) for (kind, _), x in zip(zeros, block.values, strict=True)]
         ) as last:
             last.next = self.steps(last.index, last.values, lanes)
-        total = self.across(tuple(last.values))
+        total = self.horizontal_sum(tuple(last.values))
         with f.loop(whole, "%k", 1, [(a.kind, x) for x in total]) as rest:
             rest.next = self.steps(rest.index, rest.values, 1)
-        keep(f, a, tuple(rest.values), "%P", planes=True)
+        store_cell(f, a, tuple(rest.values), "%P", planes=True)
         return f
 
     def parted(self, registers: list[str]) -> list[Value]:
@@ -82,21 +82,21 @@ class _One:
         return [tuple(registers[i : i + parts]) for i in range(0, len(registers), parts)]
 
     def steps(self, index: str, sums: list[str], lanes: int) -> list[str]:
-        """The sums with the products from k = `index` on, one vector (or element) for each."""
+        """The sums plus the products from k = `index` on, one vector (or element) for each."""
         a, f = self.a, self.f
         render = a.renderer(f, lanes, quiet=self.quiets)
-        following: list[str] = []
+        sums_after: list[str] = []
         for u, total in enumerate(self.parted(sums)):
             at = f.add(index, u * self.each)
             if self.paired and lanes > 1:
-                following += self.pairs(total, at)
+                sums_after += self.pairs(total, at)
                 continue
             x, y = self.fetched(a.source_m, "M", at, lanes), self.fetched(a.source_n, "N", at, lanes)
-            following += render.accumulate(a.add, a.mul, total, x, y)
-        return following
+            sums_after += render.accumulate(a.add, a.mul, total, x, y)
+        return sums_after
 
     def pairs(self, total: Value, at: str) -> list[str]:
-        """Both sums with a vector of complex numbers, real and imaginary parts side by side."""
+        """Both sums plus a vector of complex numbers, real and imaginary parts interleaved."""
         a, f, real = self.a, self.f, part(self.a.partial)
         places = [f.at(f"[{a.partial.itemsize} x i8]", name, at) for name in ("%M", "%N")]
         x, y = (f.load(a.vector, place, real.itemsize) for place in places)
@@ -117,14 +117,14 @@ class _One:
     def added(self, one: Value, other: Value) -> Value:
         return self.a.renderer(self.f, self.lanes).value(self.a.add, one, other)
 
-    def together(self, sums: list[Value]) -> Value:
-        """All vectors of sums."""
+    def total_of(self, sums: list[Value]) -> Value:
+        """The sum of all vectors."""
         while len(sums) > 1:
             sums = [self.added(one, other) for one, other in zip(sums[::2], sums[1::2], strict=True)]
         return sums[0]
 
-    def across(self, total: Value) -> Value:
-        """The lanes of what they come to."""
+    def horizontal_sum(self, total: Value) -> Value:
+        """The horizontal sum."""
         a, f, lanes = self.a, self.f, self.lanes
         while lanes > 1:
             halves = [tuple(self.half(x, lanes, half) for x in total) for half in (0, 1)]

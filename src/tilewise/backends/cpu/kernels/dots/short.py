@@ -1,21 +1,22 @@
-"""Many rows of a k that is a vector or two, or less: adding each up across its lanes would cost more than its products.
+"""Many rows with a k of at most two vectors, where a horizontal sum for each would cost more than its products.
 
-A vector's worth of rows is loaded under masks, or several rows by one vector where they follow each other without gaps,
-and all are added up together. Where a machine has no masks, and of what is converted, a few rows go element by element.
+As many rows as a vector has lanes are loaded under masks (several rows by one vector where they are contiguous) and
+summed together. Without masks, and where elements are converted, a few rows are summed element by element.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
-from tilewise.backends.cpu.kernels.dots.across import added_up, apart, keep, size_of
+from tilewise.backends.cpu.kernels.dots.lanes import extract_lanes, reduce_vectors, size_of, store_cell
 from tilewise.backends.cpu.kernels.dots.model import SHORT_VECTORS, by_vectors
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_load
 from tilewise.system.llvm_text import IRFunction
 
-ROWS = 8  # that are added up element by element
+ROWS = 8  # summed element by element at a time
 CELLS = (
     "ptr M, ptr N, ptr P, i64 k, i64 row_m, i64 col_m, i64 row_n, i64 column, i64 row_p, i64 col_p, i64 plane, "
     "i64 onto, i64 rows, i64 columns"
@@ -23,8 +24,8 @@ CELLS = (
 
 
 def short_function(a: Arithmetic) -> IRFunction:
-    """The same of a k that is a vector or two, or less: as many rows at once as a vector has lanes, which are added up
-    together; or a few rows element by element, so that no addition waits for the one before."""
+    """`cells` for a k of at most two vectors: as many rows at once as a vector has lanes, summed together; or a few
+    rows element by element, so that additions do not wait for each other."""
     f = IRFunction("short", CELLS)
     several = a.lanes if by_vectors(a) else 1 if a.heavy else ROWS // a.parts
     bulk = f.op(f"and i64 %rows, {-several}")
@@ -54,11 +55,11 @@ def _element_by_element(f: IRFunction, a: Arithmetic, N: str, P: str, rows: tupl
                 p.next[mine] = render.accumulate(a.add, a.mul, tuple(p.values[mine]), x, y)
         for row, number in enumerate(numbers):
             place = f.at(size_of(a.result), P, f.mul(number, "%row_p"))
-            keep(f, a, tuple(p.values[row * a.parts : (row + 1) * a.parts]), place)
+            store_cell(f, a, tuple(p.values[row * a.parts : (row + 1) * a.parts]), place)
 
 
 def _by_vectors(f: IRFunction, a: Arithmetic, N: str, P: str, rows: str, column: str) -> None:
-    """Rows of a column of P, a vector of them at a time. The column of N is copied first, over and over."""
+    """Rows of a column of P, a vector of them at a time. The column of N is copied first, repeated to fill a vector."""
     dense = f.both(f.test("eq", "%row_m", "%k"), f.test("sle", "%k", a.lanes // 2))
     with f.loop(0, f.select(dense, "i64", a.lanes, "%k"), 1, [("i64", "0")]) as p:
         (row,) = p.values
@@ -68,7 +69,7 @@ def _by_vectors(f: IRFunction, a: Arithmetic, N: str, P: str, rows: str, column:
     render = a.renderer(f, a.lanes)
 
     def piece(vectors: int) -> None:
-        """A row in so many vectors, the last of them under a mask."""
+        """A row is so many vectors, the last of them under a mask."""
         masks = [mask_below(f, f.sub("%k", v * a.lanes), a.lanes) for v in range(vectors)]
         ns = [masked_load(f, a, f.at(a.vector, column, v), masks[v]) for v in range(vectors)]
         with f.loop(0, rows, a.lanes) as i:
@@ -81,35 +82,36 @@ def _by_vectors(f: IRFunction, a: Arithmetic, N: str, P: str, rows: str, column:
                     total = f.op(f"select <{a.lanes} x i1> {masks[v]}, {a.vector} {new}, {a.vector} {total}")
                 totals.append(total)
                 m = f.at(a.kind, m, "%row_m")
-            _keep_column(f, a, added_up(f, a, totals)[0][0], f.at(a.kind, P, f.mul(i.index, "%row_p")))
+            _keep_column(f, a, reduce_vectors(f, a, totals)[0][0], f.at(a.kind, P, f.mul(i.index, "%row_p")))
 
     def several(k: int) -> None:
-        """Rows without gaps, several in a vector."""
+        """Contiguous rows, several in a vector."""
         n, zeros = f.load(a.vector, column, a.bytes), a.zeros(a.lanes)
         with f.loop(0, rows, a.lanes) as i:
             places = [f.at(a.kind, "%M", f.mul(i.index, k), v * a.lanes) for v in range(k)]
             found = [f.load(a.vector, place, a.bytes) for place in places]
             totals = [render.accumulate(a.add, a.mul, zeros, (x,), (n,))[0] for x in found]
-            sums = added_up(f, a, totals, a.lanes // k)[0][0]
+            sums = reduce_vectors(f, a, totals, a.lanes // k)[0][0]
             _keep_column(f, a, sums, f.at(a.kind, P, f.mul(i.index, "%row_p")))
 
-    def apart() -> None:
+    def masked() -> None:
         f.either(f.test("sle", "%k", a.lanes), lambda: piece(1), lambda: piece(SHORT_VECTORS))
 
+    choose: Callable[[], None] = masked
     for k in (2, 4):
         if k < a.lanes:
-            apart = partial(f.either, f.both(dense, f.test("eq", "%k", k)), partial(several, k), apart)
-    apart()
+            choose = partial(f.either, f.both(dense, f.test("eq", "%k", k)), partial(several, k), choose)
+    choose()
 
 
 def _keep_column(f: IRFunction, a: Arithmetic, sums: str, place: str) -> None:
-    """Cells below each other, a vector of them where they lie side by side."""
+    """A column of cells: one vector store where they are contiguous."""
 
     def together() -> None:
         f.store(a.vector, sums, place, a.bytes)
 
     def one_by_one() -> None:
-        for row, total in enumerate(apart(f, a.kind, [sums], a.lanes, a.lanes)):
-            keep(f, a, (total,), f.at(a.kind, place, f.mul("%row_p", row)))
+        for row, total in enumerate(extract_lanes(f, a.kind, [sums], a.lanes, a.lanes)):
+            store_cell(f, a, (total,), f.at(a.kind, place, f.mul("%row_p", row)))
 
     f.either(f.both(f.test("eq", "%row_p", 1), f.test("eq", "%onto", 0)), together, one_by_one)

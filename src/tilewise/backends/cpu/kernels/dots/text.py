@@ -1,13 +1,12 @@
-"""`dots`: M times a few columns, with k side by side in both: dot products, a few rows and columns at a time.
+"""`dots`: M times a few columns, both contiguous along k: tiles of a few rows and columns of dot products.
 
-Sums are kept lane by lane along k and added across the lanes at the end; lanes past the end of k are left as they were.
-Where a tile of P has fewer columns than half a vector, that is sooner done than an element of M in every lane. A single
-cell of P, and cells of what no tile takes (two dtypes, steps that call the C library), are made one by one (`one`). A
-long k is cut into stretches, whose sums `reduce` adds up. Of a k of a vector or two, many rows are added up together
-(`short`).
+Lanes of a sum hold different k and are summed horizontally at the end; lanes past the end of k are masked. Where a tile
+of P has fewer columns than half a vector, this costs less than broadcasting M's elements. A single cell of P, and cells
+that no tile takes (two dtypes, steps that call the C library), are computed one by one (`one`). A long k is split, and
+`reduce` adds the sums. With a k of a vector or two, many rows are summed together (`short`).
 
-Complex numbers that are multiplied and added stay as they lie, and every column of N counts twice: as it is, and with
-the parts of its elements exchanged. The first makes real parts, with its odd lanes negated, the second imaginary ones.
+Complex numbers are multiplied in place, and every column of N counts twice: as it is, and with the parts of its
+elements exchanged. The first gives real parts, with its odd lanes negated, the second imaginary ones.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dataclasses import replace
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import Renderer, part, vector
-from tilewise.backends.cpu.kernels.dots.across import across, added_up, apart, keep, size_of
+from tilewise.backends.cpu.kernels.dots.lanes import extract_lanes, horizontal_sums, reduce_vectors, size_of, store_cell
 from tilewise.backends.cpu.kernels.dots.model import in_pairs, shortest, tiled, widens
 from tilewise.backends.cpu.kernels.dots.one import members_function, one_function
 from tilewise.backends.cpu.kernels.dots.short import CELLS, short_function
@@ -31,13 +30,13 @@ from tilewise.system.llvm_text import FunctionTable, IRFunction, module
 
 More = Callable[[str, str | None, str, list[str]], list[str]]
 
-ROWS = 4  # at most at a time
-# bytes of M from which one row of it at a time, by so many vectors, is better than four, of one column (NEON): from no
-# cache 1387 rows of 185 float64 took 0.22 ms by four and 0.13, 2515 of 1283 float32 1.04 and 0.76; from the second one
-# four are up to a tenth faster. And bytes of the column, which every row reads again; by how far M is
+ROWS = 4  # at most per tile
+# NEON, one column: bytes of M from which one row at a time, by STREAM vectors, is faster than four: from memory 1387
+# rows of 185 float64 took 0.22 ms by fours and 0.13, 2515 of 1283 float32 1.04 and 0.76; from L2 four are up to a tenth
+# faster. NEAR, NEARER: bytes of the column, which every row reads again, for an M beyond FARTHER and below
 FAR, STREAM = 3 * 2**18, 4
 FARTHER, NEAR, NEARER = 2**23, 2**15, 2**14
-COPIED = 4  # elements of a column of N that are copied at a time
+COPIED = 4  # elements of a column of N copied per round
 PARAMS = "i64 k, ptr M, i64 row_m, ptr N, i64 column, ptr P, i64 row_p, i64 col_p, i64 plane, i64 onto"
 
 PIECE = "ptr job, i64 rows, i64 k, ptr M, ptr N, ptr P, i64 row_p, i64 col_p, i64 plane, i64 onto, ptr space"
@@ -45,17 +44,17 @@ COPY_COLUMNS = "ptr N, i64 row_n, i64 col_n, i64 k, i64 n, ptr to"
 
 
 def widest(a: Arithmetic) -> int:
-    """Columns at a time: their sums and their vectors of N stay in registers."""
+    """Columns per tile: their sums and their vectors of N stay in registers."""
     return (4 if a.target.registers >= 32 else 2) // (2 if in_pairs(a) else 1)
 
 
 def size_in_P(f: IRFunction, a: Arithmetic) -> str:
-    """Bytes from cell to cell of P, or of a place for unrounded sums."""
+    """Bytes between cells of P, or of a buffer of unrounded sums."""
     return f.select(f.test("eq", "%plane", 0), "i64", a.result.itemsize, a.bytes)
 
 
 def columns_of(a: Arithmetic) -> tuple[str, DType]:
-    """What is read of N's columns: halves are widened for tiles, elements of other kinds are bits until then."""
+    """LLVM type and dtype of N's columns as tiles read them: half precision widened, others as stored."""
     if a.same_storage:
         return a.element_n, a.source_n
     return (f"i{8 * a.source_n.itemsize}", a.source_n) if in_pairs(a) or not tiled(a) else (a.kind, a.partial)
@@ -93,9 +92,10 @@ def _dot(a: Arithmetic, rows: int, columns: int, vectors_at_once: int = 0) -> IR
     """rows × columns dot products of length k; N's columns are `column` elements apart."""
     f = IRFunction(f"dot{rows}x{columns}" + "_far" * bool(vectors_at_once), PARAMS)
     wide = Renderer(f, part(a.partial), a.lanes) if in_pairs(a) else a.renderer(f, a.lanes, quiet=quiets(a))
-    times = 2 if in_pairs(a) else 1  # a column of N counts
+    times = 2 if in_pairs(a) else 1  # vectors per column of N
     cells = [(row, col) for row in range(rows) for col in range(columns * times)]
-    unroll = vectors_at_once or (2 if len(cells) < 8 else 1)  # enough chains of sums to hide an addition's time
+    # hides the latency of an addition
+    unroll = vectors_at_once or (2 if len(cells) < 8 else 1)
     ms = [f.at(size_of(a.source_m), "%M", f.mul("%row_m", row)) for row in range(rows)]
     ns = [f.at(size_of(columns_of(a)[1]), "%N", f.mul("%column", col)) for col in range(columns)]
     k, step = f.mul("%k", times), unroll * a.lanes
@@ -114,7 +114,7 @@ def _dot(a: Arithmetic, rows: int, columns: int, vectors_at_once: int = 0) -> IR
         totals = [wide.value(a.add, (one,), (other,))[0] for one, other in both]
 
     def more(at: str, loaded: str | None, counted: str, totals: list[str]) -> list[str]:
-        """The vectors at k = `at`, those lanes of them that are `counted`."""
+        """Add the vectors at k = `at`, in the lanes that are `counted`."""
         x, y = _vectors(f, a, ms, ns, at, loaded)
         following = []
         for total, (row, col) in zip(totals, cells, strict=True):
@@ -133,15 +133,15 @@ def _dot(a: Arithmetic, rows: int, columns: int, vectors_at_once: int = 0) -> IR
     elif a.same_storage and not a.target.masks and columns % a.lanes == 0:
         _keep_rows(f, a, totals, places)
     elif a.same_storage:
-        for total, place in zip(across(f, a, totals), places, strict=True):
-            keep(f, a, (total,), place)
+        for total, place in zip(horizontal_sums(f, a, totals), places, strict=True):
+            store_cell(f, a, (total,), place)
     else:
         _keep_rounded(f, a, totals, places)
     return f
 
 
 def quiets(a: Arithmetic) -> bool:
-    """Whether a signalling NaN is made quiet once a vector, not once a step."""
+    """Whether signalling NaN is quieted once per vector, not once per step."""
     return a.quiets and a.target.has_fminnm
 
 
@@ -168,19 +168,19 @@ def _vectors(
 
 
 def _keep_pairs(f: IRFunction, a: Arithmetic, totals: list[str], places: list[str]) -> None:
-    """Cells from two sums each: real parts, whose odd lanes count negative, and imaginary ones."""
+    """Complex cells from two sums each: real parts, whose odd lanes are negated, and imaginary parts."""
     odd = [lane + a.lanes * (lane % 2) for lane in range(a.lanes)]
     for number, total in enumerate(totals[::2]):
         totals[2 * number] = f.shuffle(a.vector, total, f.op(f"fneg {a.vector} {total}"), odd)
-    sums = across(f, replace(a, partial=part(a.partial)), totals)
+    sums = horizontal_sums(f, replace(a, partial=part(a.partial)), totals)
     for real, imaginary, place in zip(sums[::2], sums[1::2], places, strict=True):
-        keep(f, a, (real, imaginary), place, planes=True)
+        store_cell(f, a, (real, imaginary), place, planes=True)
 
 
 def _to_the_end(f: IRFunction, a: Arithmetic, k: str, bulk: str, totals: list[str], more: More) -> list[str]:
-    """The sums with what is left of k from `bulk` on, in lanes that are counted."""
+    """The sums plus the remainder of k from `bulk` on, in lanes that are counted."""
     start = bulk
-    if not a.target.masks:  # the last vector reaches back into the one before, unless k is shorter than one
+    if not a.target.masks:  # the last vector overlaps the one before, unless k is shorter than one
         start = f.select(f.test("sge", k, a.lanes), "i64", k, bulk)
         with f.loop(bulk, start, a.lanes, [(a.vector, total) for total in totals]) as last:
             back = f.lower(last.index, f.sub(k, a.lanes))
@@ -195,12 +195,12 @@ def _to_the_end(f: IRFunction, a: Arithmetic, k: str, bulk: str, totals: list[st
 
 
 def _keep_rows(f: IRFunction, a: Arithmetic, totals: list[str], places: list[str]) -> None:
-    """Cells of whole vectors, a vector at a time where they lie side by side."""
-    left, lanes = added_up(f, a, totals)
+    """Cells of whole vectors: one store per vector where they are contiguous."""
+    left, lanes = reduce_vectors(f, a, totals)
 
     def one_by_one() -> None:
-        for total, place in zip(apart(f, a.kind, left, lanes, len(places)), places, strict=True):
-            keep(f, a, (total,), place)
+        for total, place in zip(extract_lanes(f, a.kind, left, lanes, len(places)), places, strict=True):
+            store_cell(f, a, (total,), place)
 
     def rows() -> None:
         for total, place in zip(left, places[::lanes], strict=True):
@@ -211,25 +211,25 @@ def _keep_rows(f: IRFunction, a: Arithmetic, totals: list[str], places: list[str
 
 
 def _keep_rounded(f: IRFunction, a: Arithmetic, totals: list[str], places: list[str]) -> None:
-    """The same of half precision: what is new is rounded a vector at a time, before its cells part."""
-    left, lanes = added_up(f, a, totals)
+    """The same for half precision: whole vectors are rounded before their lanes are extracted."""
+    left, lanes = reduce_vectors(f, a, totals)
 
     def onto() -> None:
-        for total, place in zip(apart(f, a.kind, left, lanes, len(places)), places, strict=True):
+        for total, place in zip(extract_lanes(f, a.kind, left, lanes, len(places)), places, strict=True):
             old = load(f, a.target, a.result, a.partial, place, 1)
             store(f, a.target, a.partial, a.result, a.renderer(f, 1).value(a.add, old, (total,)), place, 1)
 
     def fresh() -> None:
         rounded = [narrow(f, a.target, a.partial, a.result, x, lanes, clear=a.fused) for x in left]
-        for cell, place in zip(apart(f, a.element_p, rounded, lanes, len(places)), places, strict=True):
+        for cell, place in zip(extract_lanes(f, a.element_p, rounded, lanes, len(places)), places, strict=True):
             f.store(a.element_p, cell, place, a.result.itemsize)
 
     f.either(f.test("ne", "%onto", 0), onto, fresh)
 
 
 def rows_function(a: Arithmetic, tile: str, size_n: str) -> IRFunction:
-    """Some rows of P, all columns: tiles of up to ROWS rows, and as many columns as registers allow. `tile`: the
-    signature of the tiles, in a table of the module; `less`, if it is among its parameters, has an i32 a column."""
+    """Some rows of P, all columns, by tiles of up to ROWS rows and as many columns as registers allow. `tile`: the
+    signature of the tiles in the module's table; `less`, if it is a parameter, has an i32 per column."""
     f = IRFunction("rows", f"{tile}, i64 rows, i64 columns")
     most, size_p = widest(a), size_in_P(f, a) if "plane" in tile else str(a.result.itemsize)
     with f.loop(0, "%rows", ROWS) as i, f.loop(0, "%columns", most) as j:
@@ -244,7 +244,7 @@ def rows_function(a: Arithmetic, tile: str, size_n: str) -> IRFunction:
 
 
 def _stream(a: Arithmetic) -> IRFunction:
-    """Some rows of one column of P, one after the other: M comes from afar, as one stream."""
+    """Some rows of one column of P, one after the other: M is read from memory as one stream."""
     f = IRFunction("stream", f"{PARAMS}, i64 rows")
     with f.loop(0, "%rows") as i:
         M, P = f.at(a.element_m, "%M", f.mul(i.index, "%row_m")), f.at(a.element_p, "%P", f.mul(i.index, "%row_p"))
@@ -267,7 +267,7 @@ def _cells(a: Arithmetic) -> IRFunction:
 
 
 def _copy_columns(a: Arithmetic) -> IRFunction:
-    """N's columns, each copied to lie side by side along k; half precision is widened."""
+    """Copy N's columns to be contiguous along k; half precision is widened."""
     f = IRFunction("copy_columns", COPY_COLUMNS)
     bulk, (kind, dtype) = f.op(f"and i64 %k, {-COPIED}"), columns_of(a)
     widens = tiled(a) and not in_pairs(a)
@@ -297,7 +297,7 @@ def _run(a: Arithmetic) -> IRFunction:
 
 
 def _rows_or_stretch(a: Arithmetic) -> IRFunction:
-    """A range of rows, and all of k; or all rows of one member, and a stretch of k."""
+    """A range of rows, and all of k; or all rows of one member, and a split of k."""
     f = IRFunction("rows_or_stretch", TASK_PARAMS)
     job, t = JobReader(f), task_of(f, a, "km")
     row_p, col_p, onto, n = job.fields("row_p", "col_p", "onto", "n")
@@ -323,8 +323,8 @@ def _enter() -> IRFunction:
 
 
 def _piece(a: Arithmetic) -> IRFunction:
-    """Some rows of P and k elements of each. N's columns are copied first where their elements do not lie side by side
-    (unless there is one row, or one cell, to read them), or are to be widened: once, and not for every tile of rows."""
+    """Some rows of P and k elements of each. N's columns are copied first, once for all tiles, where they are not
+    contiguous (unless only one row or cell reads them) or must be widened."""
     f = IRFunction("piece", PIECE)
     job = JobReader(f)
     m, n, row_m, col_m, row_n, col_n = job.fields("m", "n", "row_m", "col_m", "row_n", "col_n")
@@ -333,11 +333,11 @@ def _piece(a: Arithmetic) -> IRFunction:
         f.invoke("cells", CELLS, N=N, row_m=row_m, col_m=col_m, row_n=row_n, column=column, columns=n)
 
     def several() -> None:
-        apart = "true" if widens(a) else f.test("ne", row_n, 1)
-        with f.when(apart):
+        copies = "true" if widens(a) else f.test("ne", row_n, 1)
+        with f.when(copies):
             f.invoke("copy_columns", COPY_COLUMNS, row_n=row_n, col_n=col_n, n=n, to="%space")
-        columns = f.select(apart, "ptr", "%space", "%N")
-        column = f.select(apart, "i64", "%k", col_n)
+        columns = f.select(copies, "ptr", "%space", "%N")
+        column = f.select(copies, "i64", "%k", col_n)
         if tiled(a):
             _tiles(f, a, (m, n, row_m), columns, column)
         else:
@@ -355,7 +355,7 @@ def _piece(a: Arithmetic) -> IRFunction:
 
 
 def _tiles(f: IRFunction, a: Arithmetic, extents: tuple[str, str, str], columns: str, column: str) -> None:
-    """A piece by tiles of a few rows and columns, or row by row where M comes from afar (NEON)."""
+    """A piece by tiles of a few rows and columns; row by row where M comes from memory (NEON)."""
     m, n, row_m = extents
     operands = (
         f"i64 %k, ptr %M, i64 {row_m}, ptr {columns}, i64 {column}, ptr %P, i64 %row_p, i64 %col_p, i64 %plane, "
@@ -368,7 +368,7 @@ def _tiles(f: IRFunction, a: Arithmetic, extents: tuple[str, str, str], columns:
     if not a.target.by_lane:
         some()
         return
-    # by all of M, not by a thread's share: no bit of P may depend on how many threads there are
+    # by the size of M, not of a thread's share: no bit of P may depend on the number of threads
     length = f.mul(JobReader(f).field("k"), a.source_m.itemsize)
     whole = f.mul(m, length)
     most = f.select(f.test("sge", whole, FARTHER), "i64", NEAR, NEARER)

@@ -1,20 +1,20 @@
-"""`few_columns`: no more columns than its widest tile has: it makes one pass over M. M's rows along k, P's along n; of
-half precision, k no shorter than a vector, and vectors that are long enough."""
+"""`few_columns`: one pass over M for as many columns as its widest tile has. M's rows contiguous along k, P's along n;
+for half precision, wide vectors and a k of at least one."""
 
 from __future__ import annotations
 
 from tilewise.backends.cpu.family import View, light_or_halves
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, rows_apart
+from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, split_rows
 from tilewise.core.blocking import SKINNY, Blocking, RegisterTile, even_strips
 from tilewise.core.problem import Problem
 
-HALF_DEPTH = 1024  # of a strip of half precision
+HALF_DEPTH = 1024  # KC for half precision
 IDEA = "a handful of columns; M is read once, where it lies"
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    wide = tile.vector_bytes >= 32 and view.k >= tile.vector_bytes // 4  # of halves
+    wide = tile.vector_bytes >= 32 and view.k >= tile.vector_bytes // 4  # of half precision
     numbers = problem.light or (wide and light_or_halves(problem))
     return numbers and view.n <= tile.NR and view.m_along_k and view.p_along_n
 
@@ -23,7 +23,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if problem.halves:
         return f"{view.n} columns: M is read once where it lies, and widened as it is loaded" if view.m > SKINNY else ""
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
-    packs = view.n > lanes and view.n_along_n and not tile.neon  # `packed_n` hides its loop's counting
+    packs = view.n > lanes and view.n_along_n and not tile.neon  # `packed_n` hides the overhead of its loop
     few = view.m > SKINNY and not packs
     return f"{view.n} columns: M is read once where it lies, packing it would cost more" if few else ""
 
@@ -34,5 +34,5 @@ def KC(problem: Problem) -> int:
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     packed = min(cut.KC, x.k) * a.NR * a.bytes
-    made = rows_apart(a, x, packed)
+    made = split_rows(a, x, packed)
     return made if a.same_storage else made._replace(each=pages(packed + made.task_m * x.n * a.bytes))

@@ -1,7 +1,7 @@
 """`few_columns`: N has a handful of columns, so M is read once, along its rows, and packing it would cost too much.
 
-N is packed (it is small): its rows lie side by side, whatever its strides. Tiles take M's rows where they lie; those of
-half precision they widen, a vector of each row at a time, while they multiply the ones before.
+N, which is small, is packed. Tiles read M's rows in place; for half precision they widen a vector of each row at a
+time, while they multiply the previous ones.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def few_columns_module(a: Arithmetic) -> str:
 
 
 def _run(a: Arithmetic) -> IRFunction:
-    """One task: a range of rows of P, all of k, all columns. Sums of half precision are made in a block where there are
-    several strips, and rounded once."""
+    """One task: a range of rows of P, all of k, all columns. Half precision with several strips is summed in a block
+    and rounded once."""
     f = IRFunction("run", TASK_PARAMS, public=True)
     job, t = JobReader(f), task_of(f, a, "m")
     KC, onto, row_m, col_m, row_n, col_n, row_p = job.fields("KC", "onto", "row_m", "col_m", "row_n", "col_n", "row_p")

@@ -1,19 +1,16 @@
-"""`few_rows`: up to SKINNY rows, which one packed panel of M holds; rows of N and of P side by side."""
+"""`few_rows`: up to SKINNY rows, which one packed panel of M holds; contiguous rows of N and of P."""
 
 from __future__ import annotations
 
 from tilewise.algebra.to_llvm import part
 from tilewise.backends.cpu.family import View, light_or_halves, rows_collide
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, far_stretches, pages
+from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, split_columns, split_k_far_n
 from tilewise.core.blocking import SKINNY, TALL_K, Blocking, RegisterTile
 from tilewise.core.problem import Problem
 
 IDEA = "a handful of rows; N is read once, where it lies"
-PACKED, PACKED_RING = (
-    3,
-    5,
-)  # rows from which packing N pays where its rows collide, by whether a step multiplies and adds
+PACKED, PACKED_RING = (3, 5)  # rows from which packing N pays where its rows collide: plus_times, others
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -24,13 +21,14 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if view.m >= (PACKED if problem.semiring.multiplies else PACKED_RING) and rows_collide(problem, view, tile):
         return ""
     wide = view.n >= 4 * tile.NR or view.k < TALL_K
-    if problem.halves and tile.vector_bytes == 16:  # N is widened for every tile of rows; packed, once
+    # N would be widened again for every tile of rows; `packed` widens it once
+    if problem.halves and tile.vector_bytes == 16:
         wide &= view.m <= tile.registers // 8
     return f"{view.m} rows: N is read once where it lies, packing it would cost more" if wide else ""
 
 
 def KC(problem: Problem) -> int:
-    """Rows of N at a time: thin strips are few, long streams, where N comes from memory."""
+    """Rows of N per strip: thin strips read N from memory in few, long streams."""
     if problem.k * max(problem.m, problem.n) * part(problem.algebra.partial).itemsize <= 2**18:
         return 256
     m = min(problem.m, problem.n)
@@ -40,7 +38,7 @@ def KC(problem: Problem) -> int:
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     packed = SKINNY * min(cut.KC, x.k) * a.packed_m_bytes
     if not a.same_storage:
-        made = columns_apart(a, x, packed, 1)
+        made = split_columns(a, x, packed, 1)
         return made._replace(each=pages(packed + x.m * made.task_n * a.bytes))
-    count, each = far_stretches(x, a.bytes, cut.KC)
-    return columns_apart(a, x, packed, 1, count, each, pages(count * x.m * x.n * a.bytes) if count > 1 else 0)
+    count, each = split_k_far_n(x, a.bytes, cut.KC)
+    return split_columns(a, x, packed, 1, count, each, pages(count * x.m * x.n * a.bytes) if count > 1 else 0)

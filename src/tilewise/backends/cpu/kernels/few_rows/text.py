@@ -1,8 +1,8 @@
-"""`few_rows`: M has a handful of rows, so N is read once, where it lies; packing it would cost more than the product.
+"""`few_rows`: M has a handful of rows, so N is read once, in place; packing it would cost more than the product.
 
-M is packed, strip by strip: its rows, and N's, are often a power of two apart, and where they lie all would want the
-same few places of the first cache. A strip of KC rows of N is walked along its columns, so memory is read in long
-lines; its tiles are as high as the rows divide evenly, and those below each other find N in the first cache.
+M is packed strip by strip: its rows, and N's, are often a power of two apart and would compete for the same few sets of
+L1. A strip of KC rows of N is read along its columns, in whole cache lines; tiles are as high as the rows divide
+evenly, and those below each other find N in L1.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def _run(a: Arithmetic) -> IRFunction:
     f = IRFunction("run", TASK_PARAMS, public=True)
     job, t = JobReader(f), task_of(f, a, "nk" if a.same_storage else "n")
     n, KC, onto, row_m, col_m, row_n, row_p = job.fields("n", "KC", "onto", "row_m", "col_m", "row_n", "row_p")
-    if a.same_storage:  # several stretches make the same cells: each leaves its sums apart, and `reduce` adds them
+    if a.same_storage:  # split-K: each task stores its sums separately, and `reduce` adds them
         shared = f.test("sgt", job.field("tasks_k"), 1)
         sums, row_s = f.select(shared, "ptr", t.sums, t.P), f.select(shared, "i64", n, row_p)
         fresh = f.op(f"or i1 {shared}, {f.test('eq', onto, 0)}")
-    else:  # what is added up strip by strip is rounded once, at the end
+    else:  # sums over all strips are rounded once, at the end
         sums = f.at("i8", t.workspace, f.mul(SKINNY * a.packed_m_bytes, f.lower(KC, t.depth)))
         row_s, fresh = job.field("task_n"), "true"
     with f.loop(0, t.depth, KC) as p:

@@ -1,1 +1,1 @@
-"""Floyd–Warshall on one square: what a blocked closure does on its diagonal. No product, so no family."""
+"""Floyd–Warshall on one square: the diagonal step of a blocked closure. No product, so no family."""

@@ -1,4 +1,4 @@
-"""A square closed in place, by its kernel."""
+"""Closing a square in place by its compiled kernel."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _compiled(a: Arithmetic) -> Any:
 
 
 def closer(algebra: Algebra) -> Callable[[Array], None]:
-    """What closes D, a square of `algebra.partial` whose rows lie side by side, in place; for many squares at once,
-    since finding the kernel takes as long as a small one."""
+    """A function that closes D, a square of `algebra.partial` with contiguous rows, in place. For many squares, since
+    finding the kernel takes as long as closing a small one."""
     a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
     floyd, dtype = _compiled(a), algebra.partial.numpy
 

@@ -1,17 +1,17 @@
-"""Floyd–Warshall on a square that fits the first cache, in place: what a blocked closure does on its diagonal."""
+"""Floyd–Warshall in place on a square that fits L1: the diagonal step of a blocked closure."""
 
 from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
+from tilewise.backends.cpu.kernels.shared.masks import load_lanes, store_lanes, vector_loop
 from tilewise.system.llvm_text import IRFunction, module
 
-ROWS = 4  # that take a vector of row k from a register
+ROWS = 4  # rows that share a loaded vector of row k
 
 
 def floyd_module(a: Arithmetic) -> str:
-    """for k: for i: D[i] = add(D[i], mul(D[i, k], D[k])), a vector of columns of a few rows at a time. Row k may be
-    among them: its own D[k, k] is the one of mul, or the square holds a cycle that improves and is thrown away."""
+    """for k: for i: D[i] = add(D[i], mul(D[i, k], D[k])), a few rows by a vector of columns at a time. Row k may be one
+    of them: mul reads its old D[k, k], unless a cycle improves, and then the square is discarded."""
     f = IRFunction("floyd", "ptr D, i64 n, i64 row", public=True)
     bulk = f.mul(f.div("%n", ROWS), ROWS)
     pairs = a.target.by_lane
@@ -26,9 +26,9 @@ def floyd_module(a: Arithmetic) -> str:
 
 
 def _by_pairs(f: IRFunction, a: Arithmetic, bulk: str) -> None:
-    """k and k + 1 together, for every k below `bulk`: a vector of D is read and written half as often, where storing it
-    costs as much as a step. Row k + 1 is updated with k first; the rows they are among come last, so that others find
-    row k as it was."""
+    """k and k + 1 together, for every k below `bulk`: halves the loads and stores of D where a store costs as much as a
+    step. Row k + 1 is updated with k first; the group of rows that contains both comes last, so that the others read
+    the old row k."""
 
     def rows(i: str, count: int, k: str) -> None:
         f.do(f"call void @pair{count}(ptr %D, i64 %n, i64 %row, i64 {i}, i64 {k})")
@@ -61,7 +61,7 @@ def _rows(f: IRFunction, a: Arithmetic, i: str, count: int, ks: list[str]) -> No
     elements: list[list[str]] = []
     for number, k in enumerate(ks):
         found = [f.load(a.kind, f.at(a.kind, row, k)) for row in rows]
-        for before in range(number):  # as the k before leave it
+        for before in range(number):  # after the steps of the previous k
             by = f.load(a.kind, f.at(a.kind, row_ks[before], k))
             pairs = zip(found, elements[before], strict=True)
             found = [a.renderer(f, 1).accumulate(a.add, a.mul, (x,), (one,), (by,))[0] for x, one in pairs]
@@ -79,4 +79,4 @@ def _rows(f: IRFunction, a: Arithmetic, i: str, count: int, ks: list[str]) -> No
         for total, place in zip(totals, places, strict=True):
             store_lanes(f, a, total, place, lanes, mask)
 
-    along(f, a, "%n", columns)
+    vector_loop(f, a, "%n", columns)

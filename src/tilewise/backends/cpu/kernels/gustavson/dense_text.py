@@ -11,36 +11,37 @@ from collections.abc import Callable
 from tilewise.algebra.to_llvm import constant, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
-from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, mask_below, store_lanes
+from tilewise.backends.cpu.kernels.shared.masks import load_lanes, mask_below, store_lanes, vector_loop
 from tilewise.system.llvm_text import IRFunction, module
 
-VECTORS = (4, 2)  # of columns that are summed at a time, the most first; one by one what is left
+VECTORS = (4, 2)  # vectors of columns per pass, the most first; the remainder one by one
 ARRAYS = ("starts", "columns", "data", "N", "P")
-ALONE = f"{', '.join(f'ptr {name}' for name in ARRAYS)}, i64 rows, i64 n"
-CHAINS, LONG = 4, 16  # sums of a row and a vector, so that no step waits for the one before; cells from which it pays
+CALL = f"{', '.join(f'ptr {name}' for name in ARRAYS)}, i64 rows, i64 n"
+# independent sums of a row times a vector, to hide the latency of a step; least cells for which that pays
+CHAINS, LONG = 4, 16
 
 
-def dense_module(a: Arithmetic, scatter: bool, single: bool, start: str, alone: bool = False) -> str:
-    """`multiply`, a task; `single`: N has one column; `start`: the type of the starts, i32 or i64. `alone`: all rows
-    at once, of arrays that come as objects (`ALONE`), columns of the same type as starts; `scatter` then with one
+def dense_module(a: Arithmetic, scatter: bool, single: bool, start: str, direct: bool = False) -> str:
+    """`multiply`, a task; `single`: N has one column; `start`: the type of the starts, i32 or i64. `direct`: all rows
+    at once, of arrays that come as objects (`CALL`), columns of the same type as starts; `scatter` then with one
     column and P, of n elements, filled first.
 
     The job: M, row_m, col_m: the starts, columns (int32) and values of S; N and P with n columns, rows side by side;
     at_m the first row of each task and the end of the last one, row_p the elements from one task's P to the next.
     """
-    return module([_Product(a, scatter, single, start, alone).function()])
+    return module([_Product(a, scatter, single, start, direct).function()])
 
 
 class _Product:
-    def __init__(self, a: Arithmetic, scatter: bool, single: bool, start: str, alone: bool) -> None:
+    def __init__(self, a: Arithmetic, scatter: bool, single: bool, start: str, direct: bool) -> None:
         self.a, self.scatter, self.single, self.start = a, scatter, single, start
-        self.column = start if alone else "i32"
-        self.f = f = IRFunction("multiply", ALONE if alone else TASK_PARAMS, public=True)
-        if alone:
+        self.column = start if direct else "i32"
+        self.f = f = IRFunction("multiply", CALL if direct else TASK_PARAMS, public=True)
+        if direct:
             self.starts, self.columns, self.data, self.N, self.P = f.data_of(*ARRAYS)
             self.n, self.rows = "1" if single else "%n", ("0", "%rows")
             if scatter:
-                along(f, a, "%n", self._filled)
+                vector_loop(f, a, "%n", self._filled)
             return
         job = JobReader(f)
         self.n = "1" if single else job.field("n")

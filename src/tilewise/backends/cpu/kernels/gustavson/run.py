@@ -1,5 +1,5 @@
-"""Products of sparse matrices by all threads: cells of P are counted, then filled; a small one is filled at once. And
-of a sparse matrix with a dense one."""
+"""Products of sparse matrices by all threads: cells of P are counted, then filled; a small product is filled in one
+pass. And products of a sparse matrix with a dense one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tilewise.system.memory import check_room
 
 Cells = tuple[Array, Array, Array]  # starts, columns, values
 LINE = 64
-PAIRS = 1 << 16  # of stored cells, the least work of a task; a product of fewer is one pass of one thread
-STEPS = 1 << 18  # of a product with a dense matrix, the least work of a task
-MANY = 1 << 22  # cells from which the memory is checked first
-AT_ONCE = 256  # tasks between two chances to be interrupted
-READ, LONG = 8, 1 << 28  # steps that a stored cell takes beside those of its columns; steps between two chances
+PAIRS = 1 << 16  # pairs of stored cells, the least work of a task; a product of fewer is one pass of one thread
+STEPS = 1 << 18  # multiply-add steps with a dense matrix, the least work of a task
+MANY = 1 << 22  # from so many cells on free memory is checked first
+AT_ONCE = 256  # tasks between two checks for Ctrl-C
+READ, LONG = 8, 1 << 28  # steps to read a stored cell; steps between two checks for Ctrl-C
 
 
 @lru_cache(maxsize=256)
@@ -35,14 +35,14 @@ def _compiled(algebra: Algebra, two_levels: bool) -> dict[str, int]:
 
 
 @lru_cache(maxsize=256)
-def _compiled_dense(algebra: Algebra, scatter: bool, single: bool, start: str, alone: bool = False) -> int:
+def _compiled_dense(algebra: Algebra, scatter: bool, single: bool, start: str, direct: bool = False) -> int:
     a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
-    return compile.load(dense_module(a, scatter, single, start, alone), a.target)["multiply"]
+    return compile.load(dense_module(a, scatter, single, start, direct), a.target)["multiply"]
 
 
 class SmallProduct:
-    """S by its stored rows, those of P or (`scatter`) of N, with a vector (`single`), or a matrix where they are of
-    P: by the calling thread, in one call of machine code. `index`: the dtype of starts and columns."""
+    """A sparse S (CSR of P's rows, or with `scatter` of N's) times a vector (`single`) or, without `scatter`, a matrix:
+    by the calling thread, in one native call. `index`: the dtype of starts and columns."""
 
     def __init__(self, algebra: Algebra, scatter: bool, single: bool, index: np.dtype[Any]) -> None:
         self.kind, self.scatter = algebra.partial.numpy, scatter
@@ -57,8 +57,8 @@ class SmallProduct:
 
 
 def product_with_dense(S: Cells, N: Array, rows: int, algebra: Algebra, scatter: bool) -> Array:
-    """P of so many rows, of S by its stored rows and N, a matrix or a vector: those are the rows of P, or (`scatter`)
-    of N. Rows are cut over threads by their cells; values are of the algebra's partial dtype."""
+    """P of so many rows from a sparse S and a dense N, a matrix or a vector. S's stored rows are those of P, or with
+    `scatter` those of N; they are divided over threads by their cells. Values are of the algebra's partial dtype."""
     kind, stored = algebra.partial.numpy, len(S[0]) - 1
     columns = N.shape[1] if N.ndim == 2 else 1
     start, wide = ("i32", np.int32) if S[0].dtype == np.int32 else ("i64", np.int64)
@@ -88,7 +88,8 @@ def product_with_dense(S: Cells, N: Array, rows: int, algebra: Algebra, scatter:
 
 
 def product_of_rows(M: Cells, N: Cells, columns: int, pairs: int, algebra: Algebra) -> Cells:
-    """P by its rows, columns in order. `pairs`: how many cells meet; values are of the algebra's partial dtype."""
+    """P in CSR form, columns in order. `pairs`: the number of multiplications; values are of the algebra's partial
+    dtype."""
     m, kind = len(M[0]) - 1, algebra.partial.numpy
     starts = np.zeros(m + 1, np.int64)
     if not pairs:

@@ -18,11 +18,10 @@ from tilewise.system.llvm_text import IRFunction, module
 
 
 def gustavson_module(algebra: Algebra, two_levels: bool) -> str:
-    """`count` and `fill`, tasks of `task_m` rows each, from the one on that `tasks_m` says; and `once`.
+    """`count` and `fill`, tasks of `task_m` rows each, beginning with task `tasks_m`; and `once`.
 
-    The job: M, row_m, col_m: M's starts, columns (int32) and values; so for N, and for P. A worker's workspace
-    has the bits, from `strip` on those that say which words hold any (`two_levels`), from `sums_at` on the sums.
-    """
+    The job: M, row_m, col_m: M's starts, columns (int32) and values; so for N, and for P. A worker's workspace has the
+    column bits, from `strip` on the second-level bits (`two_levels`), from `sums_at` on the sums."""
     return module([_Rows(algebra, two_levels, name).function() for name in ("count", "fill", "once")])
 
 
@@ -38,7 +37,7 @@ class _Rows:
         self.starts_p, self.columns_p, self.data_p = (job.pointer(x) for x in ("P", "row_p", "col_p"))
         own = f.mul("%worker", job.field("workspace_bytes"))
         self.bits = f.at("i8", job.pointer("workspace"), own)
-        self.words_held = f.at("i8", self.bits, job.field("strip"))
+        self.nonzero_words = f.at("i8", self.bits, job.field("strip"))
         self.sums = f.at("i8", self.bits, job.field("sums_at"))
         self.words = f.div(f.add(self.n, 63), 64)
 
@@ -67,7 +66,7 @@ class _Rows:
         return self.f.load(self.kind, self.f.at(self.kind, data, cell))
 
     def _row_of_n(self, cell: str) -> None:
-        """One cell of M meets a row of N."""
+        """One cell of M times a row of N."""
         f, ring = self.f, self.algebra.semiring
         k = self._column(self.columns_m, cell)
         x = self._value(self.data_m, cell) if self.fills else ""
@@ -76,7 +75,7 @@ class _Rows:
             word = f.op(f"lshr i64 {j}, 6")
             self._set(self.bits, word, f.op(f"and i64 {j}, 63"))
             if self.two_levels:
-                self._set(self.words_held, f.op(f"lshr i64 {word}, 6"), f.op(f"and i64 {word}, 63"))
+                self._set(self.nonzero_words, f.op(f"lshr i64 {word}, 6"), f.op(f"and i64 {word}, 63"))
             if self.fills:
                 y, place = self._value(self.data_n, e.index), f.at(self.kind, self.sums, j)
                 total = f.load(self.kind, place)
@@ -91,14 +90,14 @@ class _Rows:
         f.store("i64", f.op(f"or i64 {held}, {own}"), place)
 
     def _all_words(self, begin: str) -> str:
-        """Where the cells of P end that begin at `begin`, once all bits are read and cleared."""
+        """The end of a row of P whose cells begin at `begin`; all bits are read and cleared."""
         f = self.f
         if not self.two_levels:
             with f.loop(0, self.words, 1, [("i64", begin)]) as w:
                 w.next = [self._word(w.index, w.values[0])]
             return w.values[0]
         with f.loop(0, f.div(f.add(self.words, 63), 64), 1, [("i64", begin)]) as s:
-            held, count = self._taken(self.words_held, s.index)
+            held, count = self._taken(self.nonzero_words, s.index)
             with f.loop(0, count, 1, [("i64", held), ("i64", s.values[0])]) as b:
                 word = f.add(f.mul(s.index, 64), self._lowest(b.values[0]))
                 b.next = [self._without_lowest(b.values[0]), self._word(word, b.values[1])]
@@ -106,7 +105,7 @@ class _Rows:
         return s.values[0]
 
     def _word(self, word: str, begin: str) -> str:
-        """The same for the columns of one word."""
+        """The same for the columns of one bit word."""
         f = self.f
         held, count = self._taken(self.bits, word)
         if self.fills:
@@ -122,7 +121,7 @@ class _Rows:
         return f.add(begin, count)
 
     def _taken(self, bits: str, word: str) -> tuple[str, str]:
-        """A word of bits, cleared behind, and how many it holds."""
+        """A word of bits, which is cleared in memory, and its population count."""
         f = self.f
         place = f.at("i64", bits, word)
         held = f.load("i64", place)

@@ -1,5 +1,5 @@
-"""`interleaved`: sums of products of integers of one and two bytes, any strides, where the machine adds several k at
-once."""
+"""`interleaved`: plus_times of integers of one and two bytes, any strides, where one instruction multiplies and adds
+several k."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tilewise.core.problem import Problem
 
 IDEA = "integers of one and two bytes: several k side by side, multiplied and added at once"
 DEPTH = 1024  # k of a packed strip
-SOME = 24  # rows or columns to which the larger operand is better read where it lies, by `short_rows` or `short_dots`
-STEPS = 2**14  # from which packing costs less than it brings
+SOME = 24  # up to so many rows or columns the larger operand is better read in place, by `short_rows` or `short_dots`
+STEPS = 2**14  # from so many steps on packing pays
 
 __all__ = ["IDEA", "KC", "k_pack", "suits", "takes", "tasks"]
 
 
 def k_pack(problem: Problem, tile: RegisterTile) -> int:
-    """How many k a lane of 32 bits holds: 4, 2, or 1 where no instruction computes that."""
+    """Consecutive k per 32-bit lane: 4, 2, or 1 where no instruction multiplies and adds several."""
     partial, sources = problem.algebra.partial, (problem.dtype_m, problem.dtype_n)
     if partial.kind not in "iu" or partial.itemsize > 4 or problem.return_arg or not problem.semiring.multiplies:
         return 1
@@ -27,7 +27,7 @@ def k_pack(problem: Problem, tile: RegisterTile) -> int:
     if tile.neon:
         alike = partial.itemsize == 1 or len(kinds) == 1
         return 4 if tile.byte_dots and wide == 1 and alike else 1
-    if wide == 2:  # as signed numbers; of two bytes of a sum all the same
+    if wide == 2:  # the instruction is signed; the low 16 bits of a sum are the same for unsigned operands
         return 1 if partial.itemsize == 4 and any(x.name == "uint16" for x in sources) else 2
     return 4 if tile.byte_dots and (partial.itemsize == 1 or kinds != {"u"}) else 2
 
@@ -48,5 +48,5 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 
 
 def KC(problem: Problem) -> int:
-    """Strips of k alike, near DEPTH."""
+    """Equal strips of k, near DEPTH."""
     return -(-problem.k // (8 * max(1, round(problem.k / DEPTH)))) * 8

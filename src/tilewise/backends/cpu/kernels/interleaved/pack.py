@@ -1,7 +1,7 @@
-"""Packing with several k in a 32-bit word: dst[panel][word of k][lane], each of `k_pack` elements of a lane along k.
+"""Packing with several k in a 32-bit word: dst[panel][word of k][lane], each of `k_pack` consecutive k of a lane.
 
-`flips`: bytes are packed 128 higher, as unsigned ones. `sums`: a panel begins with a row of −128 · the sum of its bytes
-for each lane, which is what that makes too much.
+`flips`: the sign bits of bytes are flipped (+128), for vpdpbusd's unsigned operand. `sums`: a panel begins with the
+compensation for that, −128 · the sum of its bytes, for each lane.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tilewise.backends.cpu.kernels.shared.pack import PACK, SQUARE, transposed
 from tilewise.system.llvm_text import IRFunction, Operand
 
 HIGH_BITS = -2139062144  # 0x80808080: 128 in each byte
-CHUNK = 16  # lanes that are interleaved at a time
-AHEAD = 8  # words of k that are prefetched: a panel is a narrow piece of each row
+CHUNK = 16  # lanes interleaved per step
+AHEAD = 8  # prefetch distance in words of k: a panel is a narrow piece of each row
 
 
 def interleave_function(
@@ -37,13 +37,13 @@ class _Interleave:
         even = width & -width
         self.chunk = min(even, CHUNK if a.k_pack == 2 else a.lanes)
         self.square = min(even, SQUARE, a.lanes)
-        self.inside: str | None = None  # the lanes that there are, at an edge
+        self.inside: str | None = None  # mask of the lanes that exist, at an edge
 
     def function(self) -> IRFunction:
         f = self.f
-        self.whole = f.div("%kc", self.k_pack)  # words that are full
+        self.whole = f.div("%kc", self.k_pack)  # full words
         self.words = self.a.emit_groups(f, "%kc")
-        self.left = f.sub("%kc", f.mul(self.whole, self.k_pack))  # elements of the one that is not
+        self.left = f.sub("%kc", f.mul(self.whole, self.k_pack))  # elements of the last, partial word
         self.panel = f.mul(f.add(self.words, int(self.sums)), self.width)  # words of a panel
         self.panels = f.div(f.add("%lanes", self.width - 1), self.width)
 
@@ -69,7 +69,7 @@ class _Interleave:
     # words ----------------------------------------------------------------------------------------------------
 
     def cells(self, raw: str, count: int) -> str:
-        """Elements as they are packed: bytes as they are, or 16 bits each."""
+        """Elements as they are packed: bytes, or widened to 16 bits."""
         kind, cell = vector(self.kind, count), vector(self.cell, count)
         if kind == cell:
             return raw
@@ -85,7 +85,7 @@ class _Interleave:
         return str(value) if count == 1 else f"splat (i32 {value})"
 
     def add_up(self, totals: list[str], words: list[str], count: int) -> list[str]:
-        """128 times the sum of the bytes of each word, added on."""
+        """The totals plus 128 times the sum of the bytes of each word."""
         f, kind = self.f, vector("i32", count)
         if not self.sums:
             return totals
@@ -115,8 +115,8 @@ class _Interleave:
     # loops ----------------------------------------------------------------------------------------------------
 
     def along_lanes(self) -> None:
-        """Lanes side by side: `k_pack` rows at a time, interleaved into words. At the edge: vectors as far as they
-        go, then the rest under a mask, or lane by lane to the end of a vector."""
+        """Contiguous lanes: `k_pack` rows at a time, interleaved into words. At the edge: whole vectors, then the rest
+        under a mask, or lane by lane to the end of a vector."""
         f, count = self.f, self.chunk
         whole = f.div("%lanes", self.width)
         with f.loop(0, whole) as p:
@@ -142,7 +142,8 @@ class _Interleave:
         if self.sums:
             self.one_by_one(panel, vectors, end)
             return
-        # whole vectors reach into the rows behind, as long as there are rows behind, and lanes past the edge are free
+        # whole vectors may read past the edge into the following rows, as long as there are any; lanes past the edge
+        # are ignored
         back = f.add(f.div(count, f.select(f.test("sgt", "%step", 0), "i64", "%step", 1)), 1)
         safe = f.div(f.sub("%kc", f.lower("%kc", back)), self.k_pack)
         safe = f.select(f.test("sgt", "%step", 0), "i64", safe, 0)
@@ -151,7 +152,7 @@ class _Interleave:
         self.one_by_one(panel, vectors, end, safe)
 
     def interleaved(self, panel: str, lane: str, vectors: int, stop: str | None = None) -> None:
-        """Some vectors of a panel, from a lane on; all words, or those before `stop`, which are full."""
+        """Some vectors of a panel from `lane` on: all words, or the full ones before `stop`."""
         f, count = self.f, self.chunk
         first = f.add(f.mul(panel, self.width), lane)
         with f.loop(0, stop or self.whole, 1, self.start(count, vectors)) as w:
@@ -179,8 +180,8 @@ class _Interleave:
     def interleave(
         self, rows: list[str], there: Sequence[str], panel: str, word: str, lane: str, vectors: int
     ) -> list[str]:
-        """`k_pack` rows of vectors, element by element side by side. `there`: whether each row exists, or "" where that
-        is known; a row that does not is zeros."""
+        """`k_pack` rows of vectors interleaved element by element. `there`: whether each row exists ("" if it is known
+        to); a missing row is zeros."""
         f, count = self.f, self.chunk
         result = []
         for v in range(vectors):
@@ -217,7 +218,7 @@ class _Interleave:
         return total
 
     def along_k(self) -> None:
-        """k side by side: a load is several words of a lane; squares of words are transposed in registers."""
+        """Contiguous k: a load is several words of a lane; squares of words are transposed in registers."""
         f, side = self.f, self.square
         last, bulk = f.sub("%lanes", 1), f.mul(f.div(self.whole, side), side)
         with f.loop(0, self.panels) as p, f.loop(0, self.width, side) as r:
@@ -256,7 +257,7 @@ class _Interleave:
             self.one_by_one(p.index, "0", str(self.width))
 
     def one_by_one(self, panel: str, lane: str, lanes: str, start: str = "0") -> None:
-        """Some lanes of a panel from a word on, element by element. Lanes past the edge are the last one again."""
+        """Some lanes of a panel from a word on, element by element. Lanes past the edge repeat the last one."""
         f = self.f
         first, last = f.mul(panel, self.width), f.sub("%lanes", 1)
         with f.loop(lane, lanes) as c:
@@ -269,7 +270,7 @@ class _Interleave:
             self.keep_sums(w.values, panel, c.index, 1)
 
     def word_of(self, lane: str, step: str, k: str, count: str) -> str:
-        """The first `count` elements of a word, which may be all; the others are zeros."""
+        """A word of the first `count` elements; the others are zeros."""
         f, most, total = self.f, self.f.sub(count, 1), ""
         for d in range(self.k_pack):
             place = f.at(self.size, lane, f.mul(f.add(k, f.lower(d, most)), step))

@@ -1,6 +1,5 @@
-"""`interleaved`: the loops and the tile of `packed`; a lane of a panel is a word of four bytes, or of two numbers of 16
-bits, that follow each other along k. The last word of a strip is filled up with zeros, which add nothing.
-"""
+"""`interleaved`: the loops and the tile of `packed`; a lane of a panel is a 32-bit word of four bytes or two 16-bit
+numbers that follow each other along k. The last word of a strip is padded with zeros."""
 
 from __future__ import annotations
 
@@ -10,6 +9,6 @@ from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 
 
 def interleaved_module(a: Arithmetic) -> str:
-    pack_m = interleave_function(a, "pack_m", a.MR, a.source_m, flips=a.flips)
-    pack_n = interleave_function(a, "pack_n", a.width, a.source_n, sums=a.flips)
+    pack_m = interleave_function(a, "pack_m", a.MR, a.source_m, flips=a.compensates)
+    pack_n = interleave_function(a, "pack_n", a.width, a.source_n, sums=a.compensates)
     return module_around(a, pack_m, pack_n, write_function(a))

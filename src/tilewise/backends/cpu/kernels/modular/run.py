@@ -1,4 +1,4 @@
-"""Small products modulo p as calls that can be made again."""
+"""Prepared calls of small products modulo p."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _compiled(m: DType, n: DType, result: DType) -> Callable[..., int]:
 
 
 class FewModulo:
-    """M · N modulo p for small matrices that lie as these do, in the operands' common dtype."""
+    """M · N modulo p for small matrices with these layouts, in the operands' common dtype."""
 
     __slots__ = ("_dtypes", "_fields", "_multiply", "_record", "_result", "_shape", "tick")
 
@@ -33,7 +33,7 @@ class FewModulo:
         self._fields = (ctypes.c_int64 * len(RECORD))(*M.shape, N.shape[1], *strides, p)
         self._record, self._shape, self._result = ctypes.addressof(self._fields), (M.shape[0], N.shape[1]), result
         self._multiply = _compiled(*map(dtype_of, (M.dtype, N.dtype, result)))
-        self._dtypes = M.dtype, N.dtype  # a signature may know them by their addresses
+        self._dtypes = M.dtype, N.dtype  # kept alive: a signature may contain their addresses
 
     def __call__(self, M: Array, N: Array, _: Any = None) -> Array:
         P = np.empty(self._shape, self._result)
@@ -42,7 +42,7 @@ class FewModulo:
 
 
 def few_modulo(M: Array, N: Array, p: int, result: np.dtype[Any]) -> FewModulo | None:
-    """A call for matrices like these; None where they are large, lie askew, or sums of theirs could pass 2⁶⁴."""
+    """A prepared call for such matrices; None where they are large or misaligned, or their sums could exceed 2⁶⁴."""
     if M.ndim != 2 or N.ndim != 2 or not (M.size and N.size):
         return None
     (m, k), n = M.shape, N.shape[1]

@@ -1,6 +1,5 @@
-"""A small product modulo p as LLVM IR: remainders are taken once while N is laid out in rows of whole vectors, sums of
-their products stay below 2⁶⁴, and only those are divided again.
-"""
+"""A small product modulo p as LLVM IR: N's remainders are laid out in rows of whole vectors, sums of products stay
+below 2⁶⁴, and only they are reduced again."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from tilewise.system.llvm_text import IRFunction, module
 
 RECORD = ("m", "k", "n", "row_m", "col_m", "row_n", "col_n", "p")  # its fields; strides in elements
 LANES = 8
-FEW = 1024  # cells of an operand, rows of N filled up to whole vectors
+FEW = 1024  # most cells of an operand, with rows of N padded to whole vectors
 NARROW, SUMS = f"<{LANES} x i32>", f"<{LANES} x i64>"
 
 
@@ -38,7 +37,7 @@ def modular_module(m: DType, n: DType, result: DType) -> str:
 
 
 def _row(f: IRFunction, M: str, dtype: DType, fields: dict[str, str], right: str, sums: str, width: str) -> None:
-    """One row of P before it is divided."""
+    """One row of sums before the reduction."""
     with f.loop(0, width, LANES) as v:
         f.store(SUMS, "zeroinitializer", f.at("i64", sums, v.index), 8)
     with f.loop(0, fields["k"]) as r:
@@ -58,7 +57,7 @@ def _kind(dtype: DType) -> str:
 
 
 def _remainder(f: IRFunction, at: str, dtype: DType, p: str) -> str:
-    """What is left of an element, from 0 to p - 1, as i64."""
+    """An element modulo p, from 0 to p - 1, as i64."""
     x = f.load(_kind(dtype), at)
     signed = dtype.kind == "i"
     if _kind(dtype) != "i64":

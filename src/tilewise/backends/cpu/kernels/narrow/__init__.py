@@ -1,1 +1,1 @@
-"""Few numbers taken to a narrower dtype."""
+"""Conversion of a few numbers to a narrower dtype."""

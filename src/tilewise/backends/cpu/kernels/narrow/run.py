@@ -1,4 +1,4 @@
-"""float64 to float32 for few numbers: switching NumPy's overflow warnings off takes longer than the conversion."""
+"""float64 to float32 for few numbers: suppressing NumPy's overflow warnings takes longer than the conversion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FEW = 4096  # numbers
 
 
 def narrowing_module() -> str:
-    """`narrow(count, X, Y)` of array objects whose numbers lie side by side."""
+    """`narrow(count, X, Y)` of array objects whose numbers are contiguous."""
     f = IRFunction("narrow", "i64 count, ptr X, ptr Y", public=True)
     X, Y = f.data_of("X", "Y")
     with f.loop(0, "%count") as i:
@@ -34,21 +34,21 @@ def _narrow() -> Callable[..., int]:
     return builtin(address, "woo", answers=False, keeps_gil=True)
 
 
-def narrowing_of(like: Array, wanted: np.dtype[Any]) -> Callable[[Array], Array]:
-    """How arrays that lie as `like` does are taken to a dtype: fresh memory in rows."""
-    few = like.dtype == np.float64 and wanted == np.float32 and 0 < like.size <= FEW
+def narrowing_of(like: Array, dtype: np.dtype[Any]) -> Callable[[Array], Array]:
+    """A conversion of arrays with the layout of `like` to a dtype, into fresh row-major memory."""
+    few = like.dtype == np.float64 and dtype == np.float32 and 0 < like.size <= FEW
     if few and like.flags.c_contiguous:
         narrow, count, shape, empty = _narrow(), like.size, like.shape, np.empty
 
-        def quickly(X: Array) -> Array:
-            Y = empty(shape, wanted)
+        def native(X: Array) -> Array:
+            Y = empty(shape, dtype)
             narrow(count, X, Y)
             return Y
 
-        return quickly
+        return native
 
-    def as_numpy_does(X: Array) -> Array:
+    def by_numpy(X: Array) -> Array:
         with np.errstate(all="ignore"):
-            return X.astype(wanted, order="C")
+            return X.astype(dtype, order="C")
 
-    return as_numpy_does
+    return by_numpy

@@ -1,18 +1,18 @@
-"""`packed`: takes every product that the cpu engine has a kernel for: any strides, dtypes and extents, and args too."""
+"""`packed`: takes every product for which `has_kernel` holds: any strides, dtypes and extents, and args."""
 
 from __future__ import annotations
 
 from tilewise.backends.cpu.family import View
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, shared_strips, stretches
+from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, shared_strips, split_k
 from tilewise.core.blocking import Blocking, RegisterTile, even_strips
 from tilewise.core.problem import Problem
 
 IDEA = "panels of M and N packed first: for any strides and dtypes"
 
 
-MIRRORED = 64  # rows of P that a task mirrors
-SYMMETRIC = 64  # rows of a symmetric P from which half the tiles cost less than all of them by another family
+MIRRORED = 64  # rows of P per mirroring task
+SYMMETRIC = 64  # rows of a symmetric P from which half the tiles cost less than all of them with another family
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -27,15 +27,15 @@ def KC(problem: Problem) -> int:
     return even_strips(problem.k)
 
 
-def writes_apart(a: Arithmetic) -> bool:
-    """Whether P's cells are never what the tile makes, so that every task makes its piece apart."""
+def needs_block(a: Arithmetic) -> bool:
+    """Whether tiles cannot store into P, so that every task computes its piece in a block in the workspace."""
     return a.result != a.partial or a.parts > 1 or a.tracks_arg or a.bits
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     m, k, n = x.m, x.k, x.n
-    own = writes_apart(a) or not x.rows_of_P or (cut.symmetric and x.onto)
-    tasks_k, task_k = (1, k) if a.tracks_arg or a.bits else stretches(m, k, n, cut.KC)
+    own = needs_block(a) or not x.rows_of_P or (cut.symmetric and x.onto)
+    tasks_k, task_k = (1, k) if a.tracks_arg or a.bits else split_k(m, k, n, cut.KC)
     if x.workers > 1 and x.members == 1 and tasks_k == 1 and not own:
         return shared_strips(a, cut, x)
     own = own and tasks_k == 1

@@ -1,12 +1,13 @@
-"""`packed`: BLIS's loops around the tile, for everything large.
+"""`packed`: BLIS's loops around the microkernel, for everything large.
 
-For a strip of NC columns and KC of k, N is packed once; for each MC rows M is packed; then tile after tile, along the
-columns of a group that fits the second cache, so that P is walked along its rows. Each task owns a piece of P.
-Where P is not rows of `partial` (half precision, complex numbers, columns apart, args wanted) a task makes its piece in
-a block of its own and writes it out at the end.
+For a strip of NC columns and KC of k, N is packed once; for each MC rows M is packed; then tile after tile along the
+columns of a group that fits L2, so that P is written along its rows. Each task owns a piece of P. Where tiles cannot
+store into P (half precision, complex numbers, strided columns, args) a task computes its piece in a block of its own
+and stores it at the end.
+
 Of a symmetric product the tiles left of the diagonal are skipped: `below` is how far the first row of a piece is below
-its first column, EVERY in all other products. A task's own block is written twice, the second time transposed; a P that
-tiles write themselves is mirrored after all tasks.
+its first column, NO_DIAGONAL in all other products. A task's own block is stored twice, the second time transposed; a P
+that tiles store into is mirrored after all tasks.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from __future__ import annotations
 from functools import partial
 
 from tilewise.algebra.to_llvm import Value
-from tilewise.backends.cpu.kernels.packed.model import MIRRORED, writes_apart
+from tilewise.backends.cpu.kernels.packed.model import MIRRORED, needs_block
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, store
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_load, masked_result, masked_source
 from tilewise.backends.cpu.kernels.shared.merge import merge_function
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function, pack_m_function
-from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, EVERY, rows_below, strip_functions
+from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, NO_DIAGONAL, rows_below_diagonal, strip_functions
 from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.backends.cpu.kernels.shared.tile import TileForm, tile_function
 from tilewise.system.llvm_text import IRFunction, module
 
-REDUCED = 8  # stretches of k that are added up before their sum is
+REDUCED = 8  # k splits that are summed before their sum is added to the total
 BLOCK = "i64 mc, i64 nc, i64 kc, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i1 first, i64 k0, i64 group, i64 below"
 MULTIPLY = (
     "ptr job, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i64 m, i64 k, i64 n, i1 fresh, i64 k0, ptr space, i64 below"
@@ -56,7 +57,7 @@ def module_around(a: Arithmetic, pack_m: IRFunction, pack_n: IRFunction, write: 
         write,
         run_function(a),
         reduce_function(a),
-        *([] if writes_apart(a) else [_against_strip(a), *strip_functions(a), mirror_function(a)]),
+        *([] if needs_block(a) else [_against_strip(a), *strip_functions(a), mirror_function(a)]),
     ]
     return module(functions)
 
@@ -71,7 +72,8 @@ def block_function(a: Arithmetic, forms: list[TileForm]) -> IRFunction:
         with f.loop(0, "%mc", a.MR) as i:
             rows = f.lower(f.sub("%mc", i.index), a.MR)
             M = f.at("i8", "%M", f.mul(f.div(i.index, a.MR), panel_m))
-            left = f.mul(f.div(f.higher(f.add("%below", i.index), 0), a.NR), a.NR)  # of the diagonal: whole tiles
+            # columns of whole tiles left of the diagonal
+            left = f.mul(f.div(f.higher(f.add("%below", i.index), 0), a.NR), a.NR)
             with f.loop(f.higher(g.index, left), stop, a.NR) as j:
                 cols = f.lower(f.sub(stop, j.index), a.NR)
                 N = f.at(a.kind, "%N", f.mul(f.div(j.index, a.columns), f.mul(rows_n, a.parts)))
@@ -83,7 +85,8 @@ def block_function(a: Arithmetic, forms: list[TileForm]) -> IRFunction:
 
 
 def plane_at(f: IRFunction, a: Arithmetic, plane: str, at: str) -> str:
-    """The distance from a cell to its arg (8 bytes each) grows with the cell's number, where cells are narrower."""
+    """The distance from a cell to its arg: args have 8 bytes each, so it grows with the cell's index where cells are
+    narrower."""
     return f.add(plane, f.mul(at, 8 - a.bytes)) if a.tracks_arg and a.bytes < 8 else plane
 
 
@@ -147,23 +150,23 @@ def _against_strip(a: Arithmetic) -> IRFunction:
 
 
 def run_function(a: Arithmetic) -> IRFunction:
-    """One task: find its member of the stack, its piece of P and its stretch of k, and multiply."""
+    """One task: find its member of the stack, its piece of P and its k split, and multiply."""
     f = IRFunction("run", TASK_PARAMS, public=True)
     job, t = JobReader(f), task_of(f, a, "kmn")
     m, n, tasks_k, task_m, task_n = job.fields("m", "n", "tasks_k", "task_m", "task_n")
     row_p, col_p, onto = job.fields("row_p", "col_p", "onto")
     cell, start = f"[{a.result.itemsize} x i8]", job.member_of_stack("P", "at_p", t.member, a.result.itemsize)
     mirrored = f.at(cell, start, f.mul(t.j, row_p), f.mul(t.i, col_p))
-    below, fresh = rows_below(f, job, t.i, t.j), f.test("eq", onto, 0)
+    below, fresh = rows_below_diagonal(f, job, t.i, t.j), f.test("eq", onto, 0)
 
     def call(P: str, row_p: str, plane: str, fresh: str, space: str) -> None:
         f.invoke("multiply", MULTIPLY, M=t.M, N=t.N, P=P, row_p=row_p, plane=plane, m=t.rows, k=t.depth, n=t.cols,
             fresh=fresh, k0=t.k0, space=space, below=below)  # fmt: skip
 
     def own_block() -> None:
-        """P's piece is made in `partial`, row-major, in the workspace; then it is written out."""
+        """The piece is computed in `partial`, row-major, in the workspace; then it is stored to P."""
         row_b = f.div(task_n, a.columns)
-        plane, behind = _behind_block(f, a, t.workspace, f.mul(task_m, row_b))
+        plane, behind = _after_block(f, a, t.workspace, f.mul(task_m, row_b))
         call(t.workspace, row_b, plane, "true", behind)
         place, row_a, col_a = _place_of_arg(f, job, a, t.member, t.i, t.j)
         block = {"block": t.workspace, "row_b": row_b, "plane": plane, "rows": t.rows, "cols": t.cols, "onto": onto}
@@ -173,11 +176,12 @@ def run_function(a: Arithmetic) -> IRFunction:
         write_mirrored(f, job, mirrored, below, **block)
 
     def shared_cells() -> None:
-        """Several stretches of k make the same cells: each leaves its sums apart, and `reduce` adds them in order."""
+        """Split-K: several tasks compute the same cells; each stores its sums separately, and `reduce` adds them in
+        order."""
         call(t.sums, n, f.mul(m, n), "true", t.workspace)
 
     def alone() -> None:
-        if not writes_apart(a):  # what P holds may not be symmetric
+        if not needs_block(a):  # P's old values may not be symmetric
             one_half = f.both(f.test("ne", job.field("symmetric"), 0), f.negated(fresh))
             direct = f.both(f.test("eq", col_p, 1), f.negated(one_half))
             f.either(direct, lambda: call(t.P, row_p, "0", fresh, t.workspace), own_block)
@@ -193,15 +197,15 @@ def run_function(a: Arithmetic) -> IRFunction:
 
 
 def write_mirrored(f: IRFunction, job: JobReader, P: str, below: str, **block: str | int) -> None:
-    """Of a symmetric product: the cells of a block right of the diagonal once more, transposed, from P on."""
+    """Of a symmetric product: store the cells of a block right of the diagonal once more, transposed, from P on."""
     row_p, col_p, symmetric = job.fields("row_p", "col_p", "symmetric")
     with f.when(f.test("ne", symmetric, 0)):
         f.invoke("write", WRITE, **block, P=P, row_p=col_p, col_p=row_p, arg="null", row_a=0, col_a=0,
             below=f.add(below, 1))  # fmt: skip
 
 
-def _behind_block(f: IRFunction, a: Arithmetic, space: str, size: str) -> tuple[str, str]:
-    """How far apart the planes of a block in the workspace are, and what is free behind it, on 64 bytes."""
+def _after_block(f: IRFunction, a: Arithmetic, space: str, size: str) -> tuple[str, str]:
+    """The distance of the planes of a block in the workspace, and the free address after it, aligned to 64 bytes."""
     after, plane = f.at(a.kind, space, f.mul(size, a.parts)), size
     if a.tracks_arg:
         plane = f.mul(f.div(f.add(f.mul(size, a.bytes), 63), 64), 64)  # args behind the cells, in bytes
@@ -211,7 +215,7 @@ def _behind_block(f: IRFunction, a: Arithmetic, space: str, size: str) -> tuple[
 
 
 def _place_of_arg(f: IRFunction, job: JobReader, a: Arithmetic, member: str, i: str, j: str) -> tuple[str, str, str]:
-    """Where the k that won cell (i, j) goes, and the strides from there."""
+    """The address for the winning k of cell (i, j), and the strides from there."""
     arg, row_a, col_a = job.fields("arg", "row_a", "col_a")
     at = f.load("i64", f.at("i64", job.pointer("at_a"), member)) if a.tracks_arg else "0"
     place = f.op(f"inttoptr i64 {arg} to ptr")
@@ -219,7 +223,7 @@ def _place_of_arg(f: IRFunction, job: JobReader, a: Arithmetic, member: str, i: 
 
 
 def write_function(a: Arithmetic) -> IRFunction:
-    """From a row-major block of `partial` to P: any strides, P's dtype, added to P with `onto`; and the args."""
+    """Store a row-major block of `partial` to P: any strides, P's dtype, added to P with `onto`; and the args."""
     f = IRFunction("write", WRITE)
     element = f"[{a.result.itemsize} x i8]"
 
@@ -273,14 +277,14 @@ def write_function(a: Arithmetic) -> IRFunction:
 
 
 def write_rows(f: IRFunction, block: str, row_b: str, P: str, row_p: str, rows: str, cols: str, onto: str) -> None:
-    """Call `write` for rows of P whose cells lie side by side, without args."""
+    """Call `write` for contiguous rows of P, without args."""
     f.invoke("write", WRITE, block=block, row_b=row_b, plane=0, P=P, row_p=row_p, col_p=1, arg="null", row_a=0, col_a=0,
-             rows=rows, cols=cols, onto=onto, below=EVERY)  # fmt: skip
+             rows=rows, cols=cols, onto=onto, below=NO_DIAGONAL)  # fmt: skip
 
 
 def reduce_function(a: Arithmetic) -> IRFunction:
-    """Task `row`: one row of P from the sums that stretches of k left apart, added in the order of k: a group of them
-    at a time, and then the groups, which is rounded less often than one long chain."""
+    """Task `row`: one row of P from the sums of the k splits, added in the order of k: groups of REDUCED first, and
+    then their totals, which rounds less than one long chain."""
     f = IRFunction("reduce", TASK_PARAMS, public=True)
     job = JobReader(f)
     m, n, tasks_k = job.fields("m", "n", "tasks_k")
@@ -293,8 +297,8 @@ def reduce_function(a: Arithmetic) -> IRFunction:
         kind = a.kind if lanes == 1 else f"<{lanes} x {a.kind}>"
         with f.loop(start, stop, lanes) as col:
 
-            def part(stretch: str) -> list[str]:
-                real = f.at(a.kind, base, f.mul(stretch, whole), col.index)
+            def part(k_split: str) -> list[str]:
+                real = f.at(a.kind, base, f.mul(k_split, whole), col.index)
                 return [real] if a.parts == 1 else [real, f.at(a.kind, real, size)]
 
             render, zeros = a.renderer(f, lanes), [(kind, zero) for zero in a.zeros(lanes)]
@@ -311,7 +315,7 @@ def reduce_function(a: Arithmetic) -> IRFunction:
     cells(bulk, n, 1)
     P = job.member_of_stack("P", "at_p", member, a.result.itemsize)
     row_p, col_p, onto = job.fields("row_p", "col_p", "onto")
-    element, below = f"[{a.result.itemsize} x i8]", rows_below(f, job, row, "0")
+    element, below = f"[{a.result.itemsize} x i8]", rows_below_diagonal(f, job, row, "0")
     block: dict[str, str | int] = {"block": base, "row_b": n, "plane": size, "rows": 1, "cols": n, "onto": onto}
     f.invoke("write", WRITE, **block, P=f.at(element, P, f.mul(row, row_p)), row_p=row_p, col_p=col_p, arg="null",
         row_a=0, col_a=0, below=below)  # fmt: skip
@@ -320,8 +324,8 @@ def reduce_function(a: Arithmetic) -> IRFunction:
 
 
 def mirror_function(a: Arithmetic) -> IRFunction:
-    """Task: the next MIRRORED rows of a member of P, left of the diagonal, from above it. A vector is read from as many
-    rows, whose lines serve all columns of the task."""
+    """Task: copy the cells left of the diagonal, of MIRRORED rows of a member of P, from above the diagonal. A vector
+    is gathered from as many rows; their cache lines serve all columns of the task."""
     f = IRFunction("mirror", TASK_PARAMS, public=True)
     job = JobReader(f)
     m, row_p = job.fields("m", "row_p")

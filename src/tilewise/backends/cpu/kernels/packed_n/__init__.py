@@ -1,4 +1,4 @@
-"""Large products whose M is read where it lies."""
+"""Large products whose M is read in place."""
 
 from tilewise.backends.cpu.family import family
 from tilewise.backends.cpu.kernels.packed_n import model, text

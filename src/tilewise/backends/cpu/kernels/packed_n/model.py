@@ -1,24 +1,25 @@
-"""`packed_n`: M's rows along k, N's and P's side by side; for products too large to lie in the caches."""
+"""`packed_n`: M's rows contiguous along k, N's and P's rows contiguous; for products larger than the caches."""
 
 from __future__ import annotations
 
 from tilewise.backends.cpu.family import View, light_or_halves
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, rows_apart, shared_strips
+from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, shared_strips, split_rows
 from tilewise.core.blocking import SMALL_P, TALL_K, Blocking, RegisterTile, broadcast_costs, even_strips
 from tilewise.core.problem import Problem
 
 IDEA = "M is read where it lies, panels of N are packed, a register tile over all of KC"
-NARROW = 2**25  # steps from which integers of one or two bytes are better spread over 32 bits, by packing M
-COLUMNS = 64  # from which an M that was made quiet is read often enough
-REPEATED, QUIETED = 32, 24  # the same on NEON, of an M that is repeated, and one that is made quiet as well
-CHUNK = 16  # rows of a half-precision M that are widened at a time, and stay in the first cache
-NEAR_N = 2**20  # bytes of packed half precision that the second cache holds
-ENOUGH = 192  # columns for which widening M costs little
+NARROW = 2**25  # steps from which one- and two-byte integers are better replicated over 32 bits, by packing M
+COLUMNS = 64  # columns from which quieting M while packing it pays
+REPEATED, QUIETED = 32, 24  # the same on NEON: where packing replicates M over lanes, and where it also quiets it
+CHUNK = 16  # rows of a half-precision M that are widened at a time, and stay in L1
+NEAR_N = 2**20  # bytes of packed half precision that stay in L2
+ENOUGH = 192  # columns from which widening M costs little
 HIGH = 768  # rows of P from which sharing packed strips of N is faster than packing N in each thread
-MANY = 8  # threads from which pieces are two for each, for some are lent less of a machine (16 took 0.8 to 0.9 as long)
-APART = 256  # rows for each thread, on NEON, beside which packing N is little
-SHALLOW = 32  # k up to which P is the cost: it is written along its rows, and M is read where it lies
+# threads from which each gets two pieces, because some may be preempted (16 threads took 0.8 to 0.9 of the time)
+MANY = 8
+ROWS_PER_THREAD = 256  # NEON: rows per thread from which packing N in each costs little
+SHALLOW = 32  # k up to which P is the cost: it is written along its rows, and M is read in place
 NEON_HIGH, NEON_WIDE = 400, 256  # rows and columns of P from which a packed M is faster there
 
 
@@ -27,19 +28,19 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    # a narrow element of M takes a port to broadcast, which its arithmetic needs
+    # broadcasting a narrow element of M takes a port that the arithmetic needs
     spread = problem.dtype.itemsize < 4 and not problem.halves and view.m * view.k * view.n >= NARROW
     shared_k = view.k >= TALL_K and view.m * view.n <= SMALL_P
     packs_m = spread or shared_k or (tile.neon and _better_packed(problem, view, tile))
     if tile.registers >= 32 and problem.signals:
-        packs_m |= view.n >= COLUMNS  # a min that skips NaN is one instruction, once signalling NaN are made quiet
+        packs_m |= view.n >= COLUMNS  # with signalling NaN quieted, a min that skips NaN is one instruction
     return "" if packs_m else "M's rows lie along k, and are read where they are"
 
 
 def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    """On NEON: a packed M comes by whole vectors, or repeated where an element in every lane takes a vector port. M's
-    rows come by whole vectors where they lie, too: of floats, packing them pays where both sides are long. Halves are
-    widened a few rows at a time here, and P is written by the tiles; `packed` makes a block of sums and rounds it."""
+    """NEON: packing lets M be loaded by whole vectors, or replicated where a broadcast takes a vector port. In place
+    M's rows are loaded by whole vectors too, so for floats packing pays only if both sides are long. Half precision:
+    this family widens M a few rows at a time and its tiles store to P; `packed` sums in a block and rounds that."""
     if problem.semiring.multiplies and problem.halves:
         return False
     if problem.semiring.multiplies and problem.dtype.kind == "f":
@@ -55,14 +56,15 @@ def KC(problem: Problem) -> int:
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     if not a.same_storage:
-        return _apart(a, cut, x)
-    # NEON has a narrow N here, soon packed: 2554x192x104 by two threads 0.90 of OpenBLAS's speed shared, 1.09 apart
-    apart = a.target.by_lane and a.fused and x.m >= APART * x.workers
-    if x.workers > 1 and x.members == 1 and x.m > HIGH and not apart:
+        return _half_pieces(a, cut, x)
+    # NEON: N is narrow here and packing it cheap (2554x192x104 on two threads 0.90 of OpenBLAS's speed with shared
+    # strips, 1.09 without)
+    packs_alone = a.target.by_lane and a.fused and x.m >= ROWS_PER_THREAD * x.workers
+    if x.workers > 1 and x.members == 1 and x.m > HIGH and not packs_alone:
         return shared_strips(a, cut, x)._replace(each=0)
     if a.target.by_lane and x.k <= SHALLOW and x.m >= x.workers * a.MR:
         packed = min(cut.group, -(-x.n // a.NR) * a.NR) * x.k * a.bytes
-        return rows_apart(a, x, packed)
+        return split_rows(a, x, packed)
     each_member = max(1, x.workers // x.members)
     task_m, task_n = pieces(x.m, x.n, each_member * (2 if each_member >= MANY else 1), cut, False)
     tasks_m, tasks_n = -(-x.m // task_m), -(-x.n // task_n)
@@ -71,18 +73,20 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     return Tasks(count, tasks_m, tasks_n, task_m=task_m, task_n=task_n, each=each)
 
 
-def _apart(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    """Pieces that are made apart. All of k is packed where the second cache holds it for columns enough: M is read
-    along its rows then, and no sum leaves the first cache. Else as deep as it holds."""
+def _half_pieces(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
+    """Independent pieces for half precision. All of k is packed where L2 holds enough columns of it: M is then read
+    along its rows, and sums stay in L1. Else as much of k as L2 holds."""
     workers, strip = max(1, x.workers // x.members), min(cut.KC, x.k)
     task_m, task_n = pieces(x.m, x.n, workers, cut, False)
     widest = NEAR_N // (x.k * a.bytes) // a.NR * a.NR
     if min(task_n, ENOUGH) <= widest:
         parts = -(-task_n // widest)
-        task_n, deep, high = -(-task_n // (parts * a.NR)) * a.NR, x.k, CHUNK
+        task_n, task_k, high = -(-task_n // (parts * a.NR)) * a.NR, x.k, CHUNK
     else:
         task_m, task_n = pieces(x.m, x.n, workers, cut, True)
-        deep, high = max(1, NEAR_N // (task_n * a.bytes) // strip) * strip, task_m
+        task_k, high = max(1, NEAR_N // (task_n * a.bytes) // strip) * strip, task_m
     tasks_m, tasks_n = -(-x.m // task_m), -(-x.n // task_n)
-    each = pages((high * task_n + (CHUNK + task_n) * deep) * a.bytes)
-    return Tasks(x.members * tasks_m * tasks_n, tasks_m, tasks_n, task_m=task_m, task_n=task_n, task_k=deep, each=each)
+    each = pages((high * task_n + (CHUNK + task_n) * task_k) * a.bytes)
+    return Tasks(
+        x.members * tasks_m * tasks_n, tasks_m, tasks_n, task_m=task_m, task_n=task_n, task_k=task_k, each=each
+    )

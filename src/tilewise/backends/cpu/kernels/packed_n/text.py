@@ -1,13 +1,11 @@
-"""`packed_n`: M is read where it lies, its k side by side; N is packed, a group of columns at a time.
+"""`packed_n`: M is read in place, contiguous along k; N is packed, a group of columns at a time.
 
-For each strip of KC and each group of columns that fits the second cache, N is packed along its rows; then tile after
-tile along the group, so that P is walked along its rows and M's few lie in the first cache. Tiles are as high as the
-rows divide evenly. What reads an operand a few times only gains nothing from packing it, so this wins until M is read
-for too many groups.
+For each strip of KC and each group of columns that fits L2, N is packed along its rows; then tile after tile along the
+group, so that P is written along its rows and M's few rows stay in L1. Tiles are as high as the rows divide evenly. An
+operand that is read only a few times gains nothing from packing, so this wins until M is read for too many groups.
 
-Half precision is widened: N as it is packed, as deep as the second cache holds it, M a few rows at a time,
-into a buffer of their own. Where one strip is all of k, tiles round their sums and write P themselves; else sums are
-made in a block apart and rounded once, at the end.
+Half precision is widened: N as it is packed, as much of k as L2 holds, M a few rows at a time into a buffer. Where one
+strip is all of k, tiles round their sums and store to P; else sums are kept in a block and rounded once, at the end.
 """
 
 from __future__ import annotations
@@ -25,8 +23,8 @@ from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, strip_fun
 from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.system.llvm_text import IRFunction, module
 
-WIDENED = 4  # vectors at a time
-ROUNDED = 6  # panels of P that are rounded at a time: with CHUNK rows, what the first cache holds
+WIDENED = 4  # vectors per round of the loop that widens
+ROUNDED = 6  # panels of P summed at a time: with CHUNK rows, they fit L1
 
 GROUP = "i64 rows, i64 cols, i64 kc, ptr M, i64 row_m, ptr panels, ptr P, i64 row_p, i1 first"
 PACK_STRIPS = "ptr job, ptr N, i64 row_n, i64 cols, i64 depth, ptr to"
@@ -45,12 +43,12 @@ def packed_n_module(a: Arithmetic) -> str:
         group_function(a, form(a)),
     ]
     if not a.same_storage:
-        return module([*tiles, write_function(a), widen_function(a), _pack_strips(a), _rows(a), _run_apart(a)])
+        return module([*tiles, write_function(a), widen_function(a), _pack_strips(a), _rows(a), _run_half(a)])
     return module([*tiles, _run(a), _against_strip(a), *strip_functions(a)])
 
 
 def group_function(a: Arithmetic, form: ExactForm) -> IRFunction:
-    """All rows of a task against one group of columns, which lies packed, and one strip of k."""
+    """All rows of a task times one packed group of columns and one strip of k."""
     element_m = a.element_m if form.widens else a.kind
     f = IRFunction("group", GROUP + more_params(form))
     parts = split_evenly(f, "%rows", tallest(a, form))
@@ -101,8 +99,8 @@ def _run(a: Arithmetic) -> IRFunction:
 
 
 def widen_function(a: Arithmetic) -> IRFunction:
-    """Some rows of M, kc of k, as sums are kept; the last vector of a row may reach back into the one before. `axpy`
-    has it widen rows of N, whose dtype is the same."""
+    """Widen `rows` rows of kc elements to the dtype of sums; the last vector of a row may overlap the one before.
+    `axpy` widens rows of N with it, which has the same dtype."""
     f = IRFunction("widen", WIDEN)
     last = f.sub("%kc", a.lanes)
     bulk = f.mul(f.div("%kc", WIDENED * a.lanes), WIDENED * a.lanes)
@@ -130,26 +128,26 @@ def widen_function(a: Arithmetic) -> IRFunction:
 
 
 def _chunk(f: IRFunction, rows: str) -> str:
-    """Rows of M that are widened at a time: CHUNK, or one or two fewer, so that the last of them is not alone
-    (`tasks.no_row_alone`)."""
+    """Rows of M widened at a time: CHUNK, or one or two fewer, so that the last chunk has more than one row
+    (`tasks.no_single_last_row`)."""
     chunk = str(CHUNK - 2)
     for fewer in (CHUNK - 1, CHUNK):
         chunk = f.select(f.test("ne", f.rem(rows, fewer), 1), "i64", fewer, chunk)
     return chunk
 
 
-def _run_apart(a: Arithmetic) -> IRFunction:
+def _run_half(a: Arithmetic) -> IRFunction:
     """One task of half precision: a piece of one member's P. Its workspace is a block of sums, CHUNK rows of M, and N
-    packed as deep as the second cache holds it (`task_k`); where that is all of k, the block has CHUNK rows as well."""
+    packed to a depth that L2 holds (`task_k`); where that is all of k, the block has CHUNK rows as well."""
     f = IRFunction("run", TASK_PARAMS, public=True)
     job, t = JobReader(f), task_of(f, a, "mn")
-    deep, task_n, row_m, row_n, row_p = job.fields("task_k", "task_n", "row_m", "row_n", "row_p")
+    task_k, task_n, row_m, row_n, row_p = job.fields("task_k", "task_n", "row_m", "row_n", "row_p")
     k, rows, cols, M, N, P, wide = t.depth, t.rows, t.cols, t.M, t.N, t.P, t.workspace
-    panels = f.at(a.kind, wide, f.mul(CHUNK, deep))
-    block = f.at(a.kind, panels, f.mul(task_n, deep))
+    panels = f.at(a.kind, wide, f.mul(CHUNK, task_k))
+    block = f.at(a.kind, panels, f.mul(task_n, task_k))
     chunk = _chunk(f, rows)
-    with f.loop(0, k, deep) as p:
-        depth = f.lower(f.sub(k, p.index), deep)
+    with f.loop(0, k, task_k) as p:
+        depth = f.lower(f.sub(k, p.index), task_k)
         strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
         f.invoke("pack_strips", PACK_STRIPS, N=strip_n, row_n=row_n, cols=cols, depth=depth, to=panels)
         with f.loop(0, rows, chunk) as i:
@@ -162,7 +160,7 @@ def _run_apart(a: Arithmetic) -> IRFunction:
 
 
 def _pack_strips(a: Arithmetic) -> IRFunction:
-    """`depth` rows of N, packed in strips of KC one behind the other."""
+    """Pack `depth` rows of N in consecutive strips of KC."""
     f = IRFunction("pack_strips", PACK_STRIPS)
     KC, task_n = JobReader(f).fields("KC", "task_n")
     with f.loop(0, "%depth", KC) as q:
@@ -173,17 +171,17 @@ def _pack_strips(a: Arithmetic) -> IRFunction:
 
 
 def _rows(a: Arithmetic) -> IRFunction:
-    """Some rows of a task, no more than CHUNK: widened, multiplied with what is packed of N, and rounded at the end
-    of k; a few panels at a time, so that their sums stay in the first cache."""
+    """At most CHUNK rows of a task: widened, multiplied by the packed part of N, and rounded at the end of k; a few
+    panels at a time, so that their sums stay in L1."""
     f = IRFunction("rows", ROWS)
     job = JobReader(f)
-    k, KC, deep, task_n, row_m, row_p, onto = job.fields("k", "KC", "task_k", "task_n", "row_m", "row_p", "onto")
+    k, KC, task_k, task_n, row_m, row_p, onto = job.fields("k", "KC", "task_k", "task_n", "row_m", "row_p", "onto")
     with f.loop(0, "%depth", KC) as q:
         kc = f.lower(f.sub("%depth", q.index), KC)
         source, to = f.at(a.element_m, "%M", q.index), f.at(a.kind, "%wide", f.mul(CHUNK, q.index))
         count, length = _joined(f, "%rows", kc, row_m, kc)
         f.invoke("widen", WIDEN, M=source, row_m=row_m, rows=count, kc=length, to=to, row=kc)
-    alone, few = f.test("sle", k, deep), f.lower(task_n, ROUNDED * a.NR)
+    alone, few = f.test("sle", k, task_k), f.lower(task_n, ROUNDED * a.NR)
     row_s = f.select(alone, "i64", few, task_n)
     whole = f.both(f.test("sle", k, KC), f.test("eq", onto, 0))
     with f.loop(0, "%cols", few) as j:
@@ -206,14 +204,14 @@ def _rows(a: Arithmetic) -> IRFunction:
 
 
 def _joined(f: IRFunction, rows: str, length: str, row: str, other: str) -> tuple[str, str]:
-    """Rows and their length; one long row where there is nothing between them here nor there."""
+    """The number of rows and their length; one long row where both source and target are contiguous."""
     whole = f.both(f.test("eq", row, length), f.test("eq", other, length))
     count = f.select(whole, "i64", 1, rows)
     return count, f.select(whole, "i64", f.mul(rows, length), length)
 
 
 def _against_strip(a: Arithmetic) -> IRFunction:
-    """`rows` of P against a strip of N that lies packed, group by group."""
+    """`rows` of P times a packed strip of N, group by group."""
     f = IRFunction("against_strip", AGAINST_STRIP)
     row_m, row_p, group = JobReader(f).fields("row_m", "row_p", "group")
     with f.loop(0, "%cols", group) as g:

@@ -1,1 +1,1 @@
-"""Dijkstra from many sources, one a task: closures of graphs with few edges. No product, so no family."""
+"""Shortest paths from many sources, one per task: closures of graphs with few edges. No product, so no family."""

@@ -3,18 +3,18 @@
     heap     the best node first (Dijkstra): each is taken once, where no edge improves on the path it continues
     queue    first in, first out (Bellman–Ford–Moore): a node whose value improves is taken again
 
-The heap has four children to a node, side by side on a line of the cache, and each node of the graph at most once:
-its place is kept, and a value that gets better moves it up. A node has a place in the heap from its first value on, so
-places need no first value; entries behind the end are zero: there are always four to compare. The queue looks for a
-circle among the predecessors after every n improvements: there is one where a cycle improves without end.
+The heap is 4-ary, with siblings on one cache line, and holds each node of the graph at most once: the node's place is
+stored, and a value that improves moves it up. Places need no initial value, because a node enters the heap with its
+first value; entries past the end are zero, so that there are always four to compare. After every n improvements the
+queue looks for a cycle among the predecessors: there is one if a cycle improves without end.
 """
 
 from __future__ import annotations
 
 from tilewise.system.llvm_text import IRFunction, Operand
 
-ENTRIES = 48  # bytes of a worker's counters; entries follow, the second one, a first child, on a line of its own
-DONE = -1  # what `take` returns behind the last node; −2 − v where v is on a cycle that improves
+ENTRIES = 48  # bytes of a worker's counters; the entries follow, so that each group of siblings is on a cache line
+DONE = -1  # what `take` returns after the last node; −2 − v where v is on a cycle that improves
 TAKE = "ptr space, ptr places, ptr before, i64 n"
 PUT = "ptr space, ptr places, i64 n, i64 node, {kind} value, i1 new"
 DEEPEST = 64  # levels of a heap
@@ -34,7 +34,7 @@ class _Heap:
         return self.f.load("i64", self.f.op(f"getelementptr {self.entry}, ptr {self.entries}, i64 {at}, i32 1"))
 
     def keep(self, at: str, value: str, node: str) -> None:
-        """An entry, and where it is."""
+        """Store an entry, and its place."""
         f, place = self.f, self.place(at)
         f.store(self.kind, value, place)
         f.store("i64", node, f.op(f"getelementptr {self.entry}, ptr {place}, i64 0, i32 1"))
@@ -47,7 +47,7 @@ def heap(kind: str, zero: str, better: str) -> list[IRFunction]:
 
 
 def _put_on_heap(kind: str, better: str) -> IRFunction:
-    """The entry of a node that is new or has improved, at its place or above."""
+    """Insert a new node or move an improved one up."""
     f = IRFunction("put", PUT.format(kind=kind))
     size = f.load("i64", "%space")
     place = f.op(f"zext i32 {f.load('i32', f.at('i32', '%places', '%node'))} to i64")
@@ -68,13 +68,13 @@ def _put_on_heap(kind: str, better: str) -> IRFunction:
 
 
 def _take_from_heap(kind: str, zero: str, better: str) -> IRFunction:
-    """The node at the top; the last entry goes there and down again."""
+    """Remove the node at the top; the last entry replaces it and moves down."""
     f = IRFunction("take", TAKE, result="i64")
     held = f.load("i64", "%space")
     with f.when(f.test("eq", held, 0), returns=True):
         f.do(f"ret i64 {DONE}")
     entries = _Heap(f, kind)
-    taken, size = entries.node(0), f.sub(held, 1)
+    top, size = entries.node(0), f.sub(held, 1)
     f.store("i64", size, "%space")
     last = entries.place(size)
     value, node = f.load(kind, last), entries.node(size)
@@ -91,8 +91,8 @@ def _take_from_heap(kind: str, zero: str, better: str) -> IRFunction:
             (at,) = down.values
             first = f.add(f.op(f"shl i64 {at}, 2"), 1)
             f.branch(f.test("sge", first, size), put, look, then=look)
-            eldest = entries.place(first)  # the others from its address: one shift, not four
-            values = [f.load(kind, f.at(entries.entry, eldest, more)) for more in range(4)]
+            first_child = entries.place(first)  # the others are addressed from it: one shift, not four
+            values = [f.load(kind, f.at(entries.entry, first_child, more)) for more in range(4)]
             a, b, c, d = zip(values, [f.add(first, more) for more in range(4)], strict=True)
             best, child = picked(picked(a, b), picked(c, d))
             f.branch(f.op(f"{better} {best}, {value}"), move, put)
@@ -101,13 +101,13 @@ def _take_from_heap(kind: str, zero: str, better: str) -> IRFunction:
         f.goto(put)
         f.start(put)
         entries.keep(at, value, node)
-    f.do(f"ret i64 {taken}")
+    f.do(f"ret i64 {top}")
     return f
 
 
 def queue(kind: str) -> list[IRFunction]:
-    """The same by a ring of n nodes behind the counters (how many wait, the first, improvements); a place is 1 while
-    its node waits."""
+    """`put` and `take` by a ring of n nodes after the counters (length, first, improvements); a node's place is 1 while
+    it is queued."""
     return [_put_in_queue(kind), _take_from_queue()]
 
 
@@ -130,7 +130,7 @@ def _take_from_queue() -> IRFunction:
     ring, improved, first = f.at("i8", "%space", ENTRIES), f.at("i64", "%space", 2), f.at("i64", "%space", 1)
     with f.when(f.test("sge", f.load("i64", improved), "%n")):
         f.store("i64", 0, improved)
-        _find_circle(f, f.at("i32", ring, "%n"))
+        _find_cycle(f, f.at("i32", ring, "%n"))
     size = f.load("i64", "%space")
     with f.when(f.test("eq", size, 0), returns=True):
         f.do(f"ret i64 {DONE}")
@@ -144,8 +144,8 @@ def _take_from_queue() -> IRFunction:
     return f
 
 
-def _find_circle(f: IRFunction, marks: str) -> None:
-    """Return one of a circle's nodes, if there is one: nodes before each other are marked by where the walk began."""
+def _find_cycle(f: IRFunction, marks: str) -> None:
+    """Return a node of a cycle of predecessors, if there is one: each walk marks its nodes by where it began."""
     size = f.op("shl i64 %n, 2")
     f.call("void", "llvm.memset.p0.i64", [("ptr", marks), ("i8", 0), ("i64", size), ("i1", "false")])
     with f.loop(0, "%n") as start:

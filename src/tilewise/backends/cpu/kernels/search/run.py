@@ -21,9 +21,9 @@ from tilewise.backends.cpu.runtime.target import host_target
 
 Cells = tuple[Array, Array, Array]  # starts, columns, weights
 ENTRY_BYTES, LINE = 16, 64  # of the heap, and of the cache
-EDGE, NODE = 3, 60  # nanoseconds of a search for each, about
-AGAIN = 4  # times that a node is taken without order, about
-BETWEEN = 5e7  # nanoseconds of searches of one thread between two chances to be interrupted
+EDGE, NODE = 3, 60  # approximate nanoseconds per edge and per node of a search
+AGAIN = 4  # approximate number of times a node is taken from the queue
+BETWEEN = 5e7  # nanoseconds of a thread's searches between two checks for Ctrl-C
 
 
 @lru_cache(maxsize=128)
@@ -41,11 +41,10 @@ def search_from(
     ordered: bool,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Array, Array | None, Array]:
-    """A row of values for each source, zero where there is no path; the node before each target, −1 for none, where it
-    is kept (`tracks`, and without order); and what ended each search (see `orders.DONE`).
+    """A row of values for each source, zero where there is no path; the predecessor of each target (−1 for none) if
+    `tracks` or not `ordered`; and the status of each search (see `orders.DONE`).
 
-    Rows of stored cells: `starts` has one more than there are nodes. `ordered`: no weight improves on `one`.
-    """
+    Rows of stored cells: `starts` has one more than there are nodes. `ordered`: no weight improves on `one`."""
     n, kind, threads = len(rows[0]) - 1, algebra.partial.numpy, min(num_threads(), max(1, len(sources)))
     dtypes: tuple[Any, ...] = (np.int64, np.int32, kind, np.int64)
     starts, columns, weights, sources = (
@@ -77,7 +76,7 @@ def search_from(
 def _parts(
     count: int, threads: int, each: float, progress: Callable[[int, int], None] | None
 ) -> Iterator[tuple[int, int]]:
-    """(first source, how many) of searches that run together, which take `each` nanoseconds."""
+    """(first source, count) of the searches that run together; one takes `each` nanoseconds."""
     size = threads * max(1, int(BETWEEN / max(each, 1)))
     for first in range(0, count, size):
         yield first, min(size, count - first)
@@ -106,7 +105,7 @@ def walks_from(
     width = -(-n // lanes) * lanes if dense else n
     if width > n:
         weights = np.pad(weights, ((0, 0), (0, width - n)), constant_values=np.inf)
-    parts = (ENTRIES + ENTRY_BYTES * (n + 4), 4 * n, 8 * n, kind.itemsize * width)  # the heap, places, counts, lasts
+    parts = (ENTRIES + ENTRY_BYTES * (n + 4), 4 * n, 8 * n, kind.itemsize * width)  # heap, places, counts, last lengths
     at = np.cumsum([0, *(-(-size // LINE) * LINE for size in parts)]).tolist()
     space = np.empty(threads * at[-1] + LINE, np.uint8)
     first = -address(space) % LINE

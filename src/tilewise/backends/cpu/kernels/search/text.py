@@ -1,4 +1,4 @@
-"""The best paths from one source as LLVM IR: one relaxation, and two orders in which nodes are taken (`orders`)."""
+"""The best paths from one source as LLVM IR: one relaxation, with nodes taken by a heap or a queue (`orders`)."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from tilewise.backends.cpu.kernels.search.orders import ENTRIES, PUT, heap, queu
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.system.llvm_text import IRFunction, module
 
-EVERYWHERE = -1  # a source: all nodes at once, as from a new node with an edge of weight one to each
+EVERYWHERE = -1  # a source: all nodes at once, as from a new node with an edge of weight `one` to each
 
 
 def search_module(algebra: Algebra, one: Number, tracks: bool, ordered: bool) -> str:
-    """`search`, a task; `tracks`: the node before each target is kept too; `ordered`: by the heap, else by the queue,
-    which needs the nodes before.
+    """`search`, a task. `tracks`: predecessors are stored too; `ordered`: nodes are taken by the heap, else by the
+    queue, which needs predecessors.
 
     Fields of the job: M the rows' starts, N the columns (int32), P the weights, at_m the sources, arg the values, at_a
-    the nodes before, at_p what `take` returned last, n the nodes; a worker's workspace has counters and entries, and
-    from `sums_at` on the places.
-    """
+    the predecessors, at_p the last result of `take`, n the nodes; a worker's workspace has counters and entries, and
+    from `sums_at` on the places."""
     kind, (zero,) = scalar_kind(algebra.partial), constant(algebra.zero, algebra.partial, 1)
     order = heap(kind, zero, comparison(algebra)) if ordered else queue(kind)
     return module([*order, _Search(algebra, one, tracks or not ordered).function(ordered)])
 
 
 def comparison(algebra: Algebra) -> str:
-    """The instruction that says whether a value is better than another, where add is min or max."""
+    """The instruction that tests whether a value is better than another, for an add of min or max."""
     dtype, less = algebra.partial, is_plain(algebra.semiring.add, "min")
     if dtype.kind == "f":
         return f"fcmp {'olt' if less else 'ogt'} {scalar_kind(dtype)}"
@@ -72,7 +71,7 @@ class _Search:
         return f
 
     def _clear(self, ordered: bool) -> None:
-        """No node has a value, or (everywhere) each has one and waits in the queue."""
+        """No node has a value; from EVERYWHERE each has `one` and is queued."""
         f = self.f
         everywhere = f.test("slt", self.source, 0)
         first = f.select(everywhere, self.kind, self.one, self.zero)
@@ -89,7 +88,7 @@ class _Search:
             f.store("i64", 0, f.at("i64", self.space, counter))
 
     def _relax(self, u: str, value: str, edge: str) -> None:
-        """What the path through u and this edge improves."""
+        """Relax one edge of u."""
         f, ring = self.f, self.algebra.semiring
         narrow = f.load("i32", f.at("i32", self.columns, edge))
         v = f.op(f"zext i32 {narrow} to i64")

@@ -1,8 +1,8 @@
 """The k shortest walks from one source as LLVM IR: Dijkstra's order, in which each node is taken k times.
 
-A node's list has the k least lengths known, ascending. Its next one that was not yet taken is its key in the heap of
-`orders`. A walk that goes on along an edge is offered to the list of the edge's end, where it counts if it is below
-the last of the k: those are side by side, so that edges to all nodes are compared as vectors. No weight is below 0.
+A node's list has the k least lengths known, ascending; the first of them that was not taken is its key in the heap of
+`orders`. A walk extended by an edge is inserted into the list of the edge's end if it is shorter than the last of its
+k; these last lengths are contiguous, so that dense rows are compared by vectors. No weight is below 0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Walks:
         self.held = f"ptr space, ptr places, ptr counts, ptr lasts, ptr lists, i64 n, i64 node, {kind} value"
 
     def offer(self) -> IRFunction:
-        """A length below the last of a node's list enters it; the node moves in the heap where it is its next."""
+        """Insert a length below the last of a node's list; the node moves in the heap if that is its next one."""
         f, kind, k = IRFunction("offer", self.held), self.kind, self.k
         own = f.at(kind, "%lists", f.mul("%node", k))
         count = f.load("i64", f.at("i64", "%counts", "%node"))
@@ -95,7 +95,7 @@ class _Walks:
         return f
 
     def _taken(self, u: str) -> str:
-        """The length with which u was taken; the next of its list is its new key."""
+        """The length with which u was taken; the next of its list becomes its key."""
         f, kind = self.f, self.kind
         place = f.at("i64", str(self.given["counts"]), u)
         count = f.load("i64", place)

@@ -1,1 +1,1 @@
-"""What kernels are written with: IR, arithmetic, the register tile, packing, tasks."""
+"""Building blocks of the kernels: IR, arithmetic, the register tile, packing, tasks."""

@@ -1,4 +1,4 @@
-"""What a kernel computes, apart from how: the semiring's two trees, the dtypes at both ends, the machine."""
+"""The arithmetic of a kernel: the semiring's two trees, the dtypes at both ends, the target."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Arithmetic:
     result: DType
     target: Target
     tracks_arg: bool = False
-    bits: bool = False  # a lane is a byte that holds eight columns of truth values
+    bits: bool = False  # a lane is a byte with eight columns of booleans
     k_pack: int = 1  # consecutive k in a 32-bit lane of a packed panel: 4 bytes or 2 of 16 bits
-    pairs: bool = False  # complex numbers where they lie: dtypes are of one part, N and P have twice the columns
+    pairs: bool = False  # complex numbers read in place: dtypes are those of a part, N and P have twice the columns
 
     def __hash__(self) -> int:
         """Computed once: it is part of the key of every kernel."""
@@ -53,7 +53,7 @@ class Arithmetic:
 
     @once
     def columns(self) -> int:
-        """Columns of P that a lane holds."""
+        """Columns of P per lane."""
         return 8 if self.bits else 1
 
     @once
@@ -104,7 +104,8 @@ class Arithmetic:
 
     @once
     def spread(self) -> int:
-        """How often a packed element of M is repeated: narrow integers fill 32 bits, which broadcast for free."""
+        """How often a packed element of M is replicated: narrow integers fill 32 bits, which broadcast from memory
+        without a vector port."""
         return 4 // self.bytes if self.bytes < 4 else 1
 
     @once
@@ -115,8 +116,9 @@ class Arithmetic:
         )
 
     @once
-    def flips(self) -> bool:
-        """Whether M is packed 128 higher: vpdpbusd takes one operand unsigned. Sums start that much of N lower."""
+    def compensates(self) -> bool:
+        """Whether vpdpbusd, which takes one operand unsigned, multiplies two signed ones: M's sign bits are flipped
+        (+128), and the panel of N begins with the compensation, from which sums start."""
         both = self.source_m.kind == self.source_n.kind == "i"
         return self.k_pack == 4 and both and self.result.itemsize > 1 and not self.target.by_lane
 
@@ -125,24 +127,24 @@ class Arithmetic:
         return -(-k // self.k_pack)
 
     def rows_n(self, k: int) -> int:
-        """Rows of a packed panel of N for so many k; the first may be what sums start from."""
-        return self.groups(k) + self.flips
+        """Rows of a packed panel of N for so many k; with compensation one more."""
+        return self.groups(k) + self.compensates
 
     def emit_groups(self, f: IRFunction, k: str) -> str:
         return k if self.k_pack == 1 else f.div(f.add(k, self.k_pack - 1), self.k_pack)
 
     def emit_rows_n(self, f: IRFunction, groups: str) -> str:
-        return f.add(groups, 1) if self.flips else groups
+        return f.add(groups, 1) if self.compensates else groups
 
     @once
     def repeats(self) -> int:
-        """How often an element is repeated in a packed M: once a lane, where a broadcast would take a vector port."""
+        """How often packing replicates an element of M: once per lane, where a broadcast would take a vector port."""
         wide = self.target.by_lane and self.bytes >= 4 and not (self.fused or self.heavy or self.tracks_arg)
         return self.lanes if wide else 1
 
     @once
-    def resumes(self) -> bool:
-        """Whether a packed tile's sums begin with what P holds, so that nothing but stores follows its last step."""
+    def starts_from_p(self) -> bool:
+        """Whether a packed tile's sums start from P's old cells, so that it ends with plain stores."""
         return self.repeats > 1 and (is_plain(self.add, "min") or is_plain(self.add, "max"))
 
     @once
@@ -157,13 +159,13 @@ class Arithmetic:
 
     @once
     def same_storage(self) -> bool:
-        """Whether M and N can be multiplied where they lie: no conversion, one register a value."""
+        """Whether M and N can be multiplied in place: no conversion, one register a value."""
         same = self.source_m == self.source_n == self.result == self.partial
         return same and self.partial.kind in "iuf" and self.partial.name in KINDS
 
     @once
     def element_m(self) -> str:
-        """The type of M's elements where they lie; and N's, and P's."""
+        """The LLVM type of M's elements in memory; and of N's, and of P's."""
         return scalar_kind(self.source_m)
 
     @once
@@ -176,7 +178,7 @@ class Arithmetic:
 
     @once
     def quiets(self) -> bool:
-        """Whether packed operands are made quiet, where they hold signalling NaN: a min is one instruction then."""
+        """Whether packing quiets signalling NaN: a min or max is then one instruction."""
         has_one = self.target.has_fminnm or self.target.has_vrange
         return has_one and self.partial.kind == "f" and not (self.heavy or never_signals(self.mul))
 
@@ -186,25 +188,25 @@ class Arithmetic:
         return f.call(kind, f"llvm.canonicalize.{suffix}", [(kind, register)])
 
     def in_every_lane(self, f: IRFunction, register: str, number: int) -> str:
-        """One lane of a vector."""
+        """One lane of a vector, broadcast."""
         return f.shuffle(self.vector, register, "poison", [number] * self.lanes)
 
     def renderer(self, f: IRFunction, lanes: int, quiet: bool = False) -> Renderer:
-        """`quiet`: what it multiplies holds no signalling NaN."""
+        """`quiet`: the operands of mul hold no signalling NaN."""
         return Renderer(f, self.partial, lanes, self.target.has_vrange, self.target.has_fminnm, quiet)
 
     @once
-    def in_order(self) -> bool:
-        """Whether a round of a tile's loop makes several k of integers, kept in order. On AVX2 they are so short that a
-        loop's own instructions would take their ports; elsewhere LLVM spills even so."""
+    def keeps_k_order(self) -> bool:
+        """Whether a tile's loop over integers is unrolled over several k whose order LLVM must keep. AVX2: iterations
+        are so short that the loop overhead takes their ports; on other targets LLVM spills even with a fixed order."""
         plain = any(is_plain(self.mul, op) for op in ("add", "min", "max"))
         selects = is_plain(self.add, "min") or is_plain(self.add, "max")
         narrow = self.partial.kind in "iu" and self.bytes == 4 and self.target.vector_bytes == 32
         return narrow and selects and plain and not (self.tracks_arg or self.bits)
 
-    def kept_in_order(self, f: IRFunction, registers: list[str]) -> list[str]:
-        """The registers as they are, by no instruction: LLVM adds up chains of integers in another order, and loads
-        what the next k needs ahead of this one's sums; both cost more registers than there are."""
+    def pinned(self, f: IRFunction, registers: list[str]) -> list[str]:
+        """The registers unchanged, through empty inline assembly: LLVM would reassociate chains of integer adds and
+        hoist the loads of the next k above this one's sums; both need more registers than there are."""
         any_register = "w" if self.target.by_lane else "v" if self.target.registers >= 32 else "x"
         f.do('call void asm sideeffect "", "~{memory}"()')
         return [f.op(f'call {self.vector} asm "", "={any_register},0"({self.vector} {x})') for x in registers]
@@ -235,13 +237,14 @@ def arithmetic(
     k_pack: int = 1,
     pairs: bool = False,
 ) -> Arithmetic:
-    """The arithmetic of an algebra. `swapped` computes Pᵀ = Nᵀ ⊗ Mᵀ: the operands change places, and so do x and y."""
+    """The arithmetic of an algebra. `swapped` computes Pᵀ = Nᵀ ⊗ Mᵀ: M and N are exchanged, and so are x and y of
+    mul."""
     mul = algebra.semiring.mul
     if swapped:
         source_m, source_n = source_n, source_m
         mul = mul if commutes(mul) else operands_swapped(mul)
     add = algebra.semiring.add
-    if bits:  # whatever + and × are called over bool, they are or and and
+    if bits:  # over bool every add and mul that is taken is or and and
         x, y = Variable("x"), Variable("y")
         add, mul = Apply("or", (x, y)), Apply("and", (x, y))
     if pairs:

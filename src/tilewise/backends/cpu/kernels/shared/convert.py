@@ -1,4 +1,4 @@
-"""Elements as they lie in memory, loaded as registers of what sums are kept in, and stored back.
+"""Loads of elements from memory as registers of the accumulator's dtype, and stores back.
 
 Half precision is widened here, complex numbers are split into real and imaginary registers, any non-zero is true.
 """
@@ -14,7 +14,7 @@ HALVES = ("float16", "bfloat16")
 
 
 def load(f: IRFunction, target: Target, source: DType, partial: DType, address: str, lanes: int) -> Value:
-    """`lanes` neighbours of dtype `source`, as `partial`."""
+    """`lanes` contiguous elements of dtype `source`, as `partial`."""
     kind, align = scalar_kind(source), part(source).itemsize
     if source.kind == "c":
         both = f.load(vector(kind, 2 * lanes), address, align)
@@ -34,7 +34,7 @@ def _every_other(f: IRFunction, both: str, kind: str, lanes: int, start: int) ->
 
 
 def alternating(lanes: int) -> list[int]:
-    """Lanes of two vectors in turn, for a shuffle of both."""
+    """The shuffle that interleaves two vectors."""
     return [number for lane in range(lanes) for number in (lane, lane + lanes)]
 
 
@@ -72,7 +72,7 @@ def as_number(f: IRFunction, truth: str, dtype: DType, lanes: int) -> Value:
 
 
 def store(f: IRFunction, target: Target, partial: DType, result: DType, value: Value, address: str, lanes: int) -> None:
-    """Registers of `partial`, written as `lanes` neighbours of dtype `result`."""
+    """Store registers of `partial` as `lanes` contiguous elements of dtype `result`."""
     kind, align = scalar_kind(result), part(result).itemsize
     if result.kind == "c":
         pair = vector(kind, 2 * lanes)
@@ -90,8 +90,8 @@ def store(f: IRFunction, target: Target, partial: DType, result: DType, value: V
 def narrow(
     f: IRFunction, target: Target, partial: DType, result: DType, raw: str, lanes: int, *, clear: bool = False
 ) -> str:
-    """A register of `partial` as elements of `result`, which is not complex. `clear`: a NaN has nothing in the bits
-    that are rounded away (as what comes of widened operands by sums and products), so rounding leaves it a NaN."""
+    """A register of `partial` as elements of `result`, which is not complex. `clear`: the low bits of any NaN are zero
+    (as in sums of widened operands), so rounding keeps it a NaN."""
     if result.kind in "iu" and result.itemsize < partial.itemsize:  # it wraps
         return f.op(f"trunc {vector(scalar_kind(partial), lanes)} {raw} to {vector(scalar_kind(result), lanes)}")
     return _float_to_half(f, target, result, raw, lanes, clear) if result.name in HALVES else raw
@@ -103,7 +103,7 @@ def _half_to_float(f: IRFunction, target: Target, source: DType, raw: str, lanes
     def number(value: int) -> str:
         return constant(value, DTYPES["int32"], lanes)[0]
 
-    if source.name == "bfloat16" and target.by_lane and lanes > 1:  # zip has two ports on Neoverse-N1, a shift one
+    if source.name == "bfloat16" and target.by_lane and lanes > 1:  # zip can use two ports of Neoverse-N1, a shift one
         wide = f.shuffle(i16, "zeroinitializer", raw, alternating(lanes))
         return f.op(f"bitcast <{2 * lanes} x i16> {wide} to {f32}")
     if source.name == "bfloat16":
@@ -112,7 +112,8 @@ def _half_to_float(f: IRFunction, target: Target, source: DType, raw: str, lanes
     if target.converts_half:
         half = vector("half", lanes)
         return f.op(f"fpext {half} {f.op(f'bitcast {i16} {raw} to {half}')} to {f32}")
-    # exponent and mantissa move up together; × 2¹¹² puts the exponent right, subnormals included; ∞ and NaN apart
+    # shift exponent and mantissa left; × 2¹¹² corrects the exponent bias, for subnormals too; ∞ and NaN are handled
+    # separately
     wide = f.op(f"zext {i16} {raw} to {i32}")
     magnitude = f.op(f"shl {i32} {f.op(f'and {i32} {wide}, {number(0x7FFF)}')}, {number(13)}")
     scale = constant(2.0**112, DTYPES["float32"], lanes)[0]
@@ -139,7 +140,7 @@ def _float_to_half(f: IRFunction, target: Target, result: DType, raw: str, lanes
     is_nan = f.op(f"fcmp uno {f32} {raw}, {raw}")
     if result.name == "bfloat16":
         if clear and target.by_lane and lanes > 1:
-            # cmtst, sub and addhn, which both ports of a Neoverse-N1 take; a shift, and one that adds, one alone does
+            # cmtst, sub and addhn can use both ports of Neoverse-N1; shifts only one
             high = f.op(f"and {i32} {bits}, {number(0x10000)}")
             odd = f.op(f"sext {i1} {f.op(f'icmp ne {i32} {high}, zeroinitializer')} to {i32}")
             up = f.op(f"add {i32} {f.op(f'sub {i32} {bits}, {odd}')}, {number(0x7FFF)}")

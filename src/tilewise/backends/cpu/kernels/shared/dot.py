@@ -1,8 +1,8 @@
-"""Several k in one instruction: a lane holds four bytes, or two numbers of 16 bits, whose products are added to a sum
-of 32 bits. Nothing is rounded and nothing saturates: sums wrap, as NumPy's do.
+"""Dot-product instructions: a lane has four bytes or two 16-bit numbers, whose products are added to a 32-bit sum.
+Nothing is rounded or saturates: sums wrap, as NumPy's do.
 
 x86's vpdpbusd takes one operand as unsigned bytes, the other as signed ones. Where only the lowest byte of a sum is
-wanted that is all the same; where both are signed, M comes packed 128 higher (`Arithmetic.flips`).
+stored, signs do not matter; where both operands are signed, M is packed with +128 (`Arithmetic.compensates`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from tilewise.system.llvm_text import IRFunction
 
 
 def one_instruction(a: Arithmetic) -> bool:
-    """Whether the sum is made by the instruction that multiplies, and no addition is left to be reassociated."""
+    """Whether the instruction that multiplies also adds to the sum, so that LLVM cannot reassociate additions."""
     return a.k_pack > 1 and a.target.byte_dots
 
 
 def dot(f: IRFunction, a: Arithmetic, total: str, m: str, n: str) -> str:
-    """The sums, with what every lane of m and n makes."""
+    """The sums plus the dot product of every lane of m and n."""
     if a.target.by_lane:
         sign = "u" if a.source_m.kind == a.source_n.kind == "u" else "s"
         kind = f"<{4 * a.lanes} x i8>"

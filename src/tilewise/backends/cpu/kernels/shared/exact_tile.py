@@ -1,8 +1,8 @@
 """A microkernel for any tile height and width: an edge tile computes exactly its rows and columns.
 
-M and N are read in place or packed (rows of a packed N are a panel's width apart). P is stored directly; its last
-vector is masked or, where the machine has no cheap masks, overlaps the one before, and the shared columns are computed
-twice. A tile with few accumulators keeps several sets of them, one for every so many k, to hide the latency of an add.
+M and N are read in place or packed (rows of a packed N are a panel's width apart). Tiles store to P directly; the last
+vector of a row is masked or, without cheap masks, overlaps the one before, whose shared columns are computed twice. A
+tile with few accumulators has several sets of them, which take k in turn, to hide the latency of an add.
 """
 
 from __future__ import annotations
@@ -16,28 +16,27 @@ from tilewise.backends.cpu.kernels.shared.masks import load_lanes, mask_below, m
 from tilewise.backends.cpu.kernels.shared.panel import packed_element, packed_vectors, prefetch_row
 from tilewise.system.llvm_text import IRFunction
 
-# `count` tiles, each next_m, next_n and next_p elements behind the one before, in M, N and P
+# `count` tiles; next_m, next_n, next_p: the elements from one tile to the next in M, N and P
 PARAMS = (
     "i64 kc, ptr M, i64 row_m, i64 step_m, ptr N, i64 step_n, ptr P, i64 row_p, i64 cols, i1 first, "
     "i64 count, i64 next_m, i64 next_n, i64 next_p"
 )
-# of a form that `rounds`: P itself, where `P` is a block of sums apart, and whether these cells go there at once
+# for a form that `rounds`: P, where `P` is a separate block of sums, and whether these cells are rounded into it now
 ROUNDING = "ptr out, i64 row_out, i1 whole"
-SHALLOW = 32  # k up to which P is the cost of a product
-AT_ONCE = 4  # k of a vector that was widened
-AHEAD = 4  # vectors of a row of N that are prefetched
-# rows of an N that is not packed, by bytes of a vector: it may come from far, a line of each row at a time. 32 took
-# AVX-512 an eighth longer where N is near
-BELOW = {16: 16, 32: 32, 64: 16}
+SHALLOW = 32  # k up to which writing P is the cost of a product
+AT_ONCE = 4  # k unrolled over a widened vector
+AHEAD = 4  # prefetch distance along a row of N, in vectors
+# prefetch distance down an unpacked N, in rows, by bytes of a vector: N may come from memory, a line of each row at a
+# time. 32 rows took AVX-512 an eighth longer where N is cached
+ROWS_AHEAD = {16: 16, 32: 32, 64: 16}
 
 
 @dataclass(frozen=True)
 class ExactForm:
-    """`narrow`: fewer columns than a vector has lanes. `panel_m`: rows of a packed panel of M; 0: read where it lies.
-    `panel`: lanes of a packed panel of N; 0: read where it lies. `along_k`: M's elements lie side by side along k.
-    `prefetches`: N comes from memory, and is prefetched. `sets`: sets of sums, each of every so many k. `rounds`: sums
-    of all of k go straight to P, in its dtype. `widens`: M is widened by the tile, a vector of each row at a time; kc
-    is no shorter than one."""
+    """`narrow`: fewer columns than a vector has lanes. `panel_m`: rows of a packed panel of M; 0: read in place.
+    `panel`: lanes of a packed panel of N; 0: read in place. `along_k`: M is contiguous along k. `prefetches`: N comes
+    from memory and is prefetched. `sets`: sets of accumulators, which take k in turn. `rounds`: sums over all of k are
+    rounded into P. `widens`: the tile widens M, a vector of each row at a time; kc is at least one vector."""
 
     rows: int
     vectors: int
@@ -58,7 +57,7 @@ class ExactForm:
 
 
 def by_lane(a: Arithmetic, form: ExactForm) -> bool:
-    """Whether M's rows come by whole vectors along k: NEON multiplies by one lane of a vector."""
+    """Whether M's rows are loaded by whole vectors along k, for NEON's multiply by lane."""
     return form.along_k and a.target.by_lane and a.fused
 
 
@@ -83,11 +82,11 @@ class _ExactTile:
         self.element_m = a.element_m if form.widens else a.kind
         self.element_n, self.source_n = (a.kind, a.partial) if form.panel else (a.element_n, a.source_n)
         near = form.panel or form.prefetches or form.narrow or (form.along_k and not a.target.by_lane)
-        self.falls = not near
+        self.prefetches_below = not near
         self.sets = form.sets
-        # large products are made of tiles as large as they go; other steps than these hide a loop's own instructions
+        # large products consist of the largest tiles; steps that are not unrolled hide the loop overhead by themselves
         large = form.rows >= a.MR - 1 and form.vectors == a.tile[1]
-        several = form.panel and large and (a.fused or a.in_order)
+        several = form.panel and large and (a.fused or a.keeps_k_order)
         self.unroll = max(self.sets, a.lanes if self.by_lane else 4 if several else 1)
 
     def function(self) -> IRFunction:
@@ -113,7 +112,7 @@ class _ExactTile:
         """The tile at M, N and P."""
         a, f, form = self.a, self.f, self.form
         rows = range(form.rows) if not form.panel_m else []
-        # a register each: left to itself, LLVM would go from row to row by additions in the loop
+        # freeze keeps each address in a register: LLVM would derive one row from another by additions in the loop
         self.rows = [f.op(f"freeze ptr {f.at(self.element_m, self.M, f.mul('%row_m', row))}") for row in rows]
         if form.rounds:
             self.prefetch_P(self.out[0], "%row_out", a.result.itemsize)
@@ -134,7 +133,7 @@ class _ExactTile:
         bulk = f.op(f"and i64 %kc, {-self.unroll}")
         with f.loop(0, bulk, self.unroll, zeros) as loop:
             loop.next = self.steps(loop.index, list(loop.values))
-        sums = self.together(loop.values)
+        sums = self.combine_sets(loop.values)
         if self.unroll > 1:
             with f.loop(bulk, "%kc", 1, [(a.vector, value) for value in sums]) as tail:
                 tail.next = self.step(tail.index, list(tail.values), [])
@@ -142,11 +141,11 @@ class _ExactTile:
         return sums
 
     def widened_sums(self) -> list[str]:
-        """As many k as a vector has lanes at a time: M's are widened first, and lie in the first cache. The last ones
-        reach back into those before."""
+        """A vector of k at a time: M's elements are widened into a buffer in L1 first. The last vector overlaps the one
+        before."""
         a, f = self.a, self.f
         bulk = f.op(f"and i64 %kc, {-a.lanes}")
-        # sums of one vector would wait for each other; by its width, which here is that of P and no choice
+        # two sets hide the latency of tiles of one vector; chosen by the width, which is that of P and does not vary
         sets = 2 if self.form.vectors == 1 else 1
         carry = [(a.vector, a.zeros(a.lanes)[0])] * (self.cells * sets)
         with f.loop(0, bulk, a.lanes, carry) as loop:
@@ -159,7 +158,7 @@ class _ExactTile:
                     values[one_set] = self.step(f.add(loop.index, self.inner), values[one_set], [])
                 inner.next = values
             loop.next = list(inner.values)
-        sums = self.together(loop.values)
+        sums = self.combine_sets(loop.values)
         with f.loop(bulk, "%kc", a.lanes, [(a.vector, value) for value in sums]) as rest:
             last = f.sub("%kc", a.lanes)
             self.widen(last)
@@ -170,14 +169,14 @@ class _ExactTile:
         return rest.values
 
     def widen(self, k: str) -> None:
-        """A vector of each row of M, from k on."""
+        """Widen a vector of each row of M, from k on."""
         a, f = self.a, self.f
         for row, start in enumerate(self.rows):
             value = load(f, a.target, a.source_m, a.partial, f.at(a.element_m, start, k), a.lanes)[0]
             f.store(a.vector, value, f.at(a.vector, self.wide, row), a.target.vector_bytes)
 
     def prefetch_P(self, P: str, row_p: str = "%row_p", size: int = 0) -> None:
-        """Prefetch this tile of P, or the next one, while the sums are computed."""
+        """Prefetch this tile of P, or the next one, while sums are computed."""
         f, a = self.f, self.a
         kind, each = (a.element_p, size) if size else (a.kind, a.bytes)
         for row in range(self.form.rows):
@@ -185,7 +184,7 @@ class _ExactTile:
             prefetch_row(f, a, kind, each, line, self.form.vectors, ends=bool(self.form.panel))
 
     def steps(self, k: str, values: list[str]) -> list[str]:
-        """`unroll` steps of k, each with its own of the `sets` sets of sums."""
+        """`unroll` steps of k, each with the next of the `sets` sets of sums."""
         f, a = self.f, self.a
         along: list[str] = []
         for u in range(self.unroll):
@@ -194,12 +193,12 @@ class _ExactTile:
                 along = [f.load(a.vector, f.at(a.kind, row, at), a.bytes) for row in self.rows]
             one_set = slice(u % self.sets * self.cells, (u % self.sets + 1) * self.cells)
             values[one_set] = self.step(at, values[one_set], [a.in_every_lane(f, x, u % a.lanes) for x in along])
-            if a.in_order and u + 1 < self.unroll:
-                values[one_set] = a.kept_in_order(f, values[one_set])
+            if a.keeps_k_order and u + 1 < self.unroll:
+                values[one_set] = a.pinned(f, values[one_set])
         return values
 
-    def together(self, values: list[str]) -> list[str]:
-        """The sums of every other k, added up."""
+    def combine_sets(self, values: list[str]) -> list[str]:
+        """The sum of all sets."""
         a, sets = self.a, [values[i : i + self.cells] for i in range(0, len(values), self.cells)]
         while len(sets) > 1:
             half = len(sets) // 2
@@ -210,21 +209,22 @@ class _ExactTile:
         return sets[0]
 
     def step(self, k: str, sums: list[str], lanes: list[str]) -> list[str]:
-        """One k: the vectors of N once, each element of M in every lane (`lanes`, where they are there already)."""
+        """One k: load the vectors of N once, broadcast each element of M (or take it from `lanes`)."""
         a, f, form = self.a, self.f, self.form
         if form.panel_m and a.target.by_lane and a.fused:
             found = packed_vectors(f, a, self.M, form.panel_m, k, form.rows)
             lanes = [a.in_every_lane(f, found[row // a.lanes][0], row % a.lanes) for row in range(form.rows)]
         row_n, ns, result = f.at(self.element_n, self.N, f.mul(k, form.panel or "%step_n")), [], []
-        far = a.target.by_lane and form.rows <= 2  # a vector of 16 bytes is a quarter of a line; lines further ahead
+        # a 16-byte vector is a quarter of a cache line: prefetch lines further ahead
+        far = a.target.by_lane and form.rows <= 2
         for v in range(form.vectors):
             place = f.at(self.element_n, row_n, self.last if v == form.vectors - 1 else v * a.lanes)
             ns.append(self.load_N(place, v))
             if form.prefetches and (v * a.target.vector_bytes % 64 == 0 or not far):
                 ahead = f.at(self.element_n, place, max(4 * AHEAD if far else AHEAD, form.vectors) * a.lanes)
-                f.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
-        if self.falls:
-            below = f.at(self.element_n, self.N, f.mul(f.add(k, BELOW[a.target.vector_bytes]), "%step_n"))
+                f.prefetch(ahead, 3 if form.rows <= 2 else 2)  # more rows of N evict each other from L1
+        if self.prefetches_below:
+            below = f.at(self.element_n, self.N, f.mul(f.add(k, ROWS_AHEAD[a.target.vector_bytes]), "%step_n"))
             for v in range(0, form.vectors - 1, max(1, 64 // a.target.vector_bytes)):
                 f.prefetch(f.at(self.element_n, below, v * a.lanes))
             f.prefetch(f.at(self.element_n, below, self.last))
@@ -233,8 +233,8 @@ class _ExactTile:
             for v in range(form.vectors):
                 total = sums[row * form.vectors + v]
                 result.append(self.render.accumulate(a.add, a.mul, (total,), (element,), (ns[v],))[0])
-            if a.resumes and row % 2 and self.cells == a.target.registers // 2:  # as in `tile`
-                result[-2 * form.vectors :] = a.kept_in_order(f, result[-2 * form.vectors :])
+            if a.starts_from_p and row % 2 and self.cells == a.target.registers // 2:  # as in `tile`
+                result[-2 * form.vectors :] = a.pinned(f, result[-2 * form.vectors :])
         return result
 
     def load_N(self, place: str, v: int) -> str:
@@ -243,7 +243,7 @@ class _ExactTile:
             loaded = load(f, a.target, self.source_n, a.partial, place, a.lanes)[0]
         elif self.inside is not None:
             loaded = masked_source(f, a, self.source_n, place, self.inside)
-        else:  # lanes past the edge are the last column again
+        else:  # lanes past the edge repeat the last column
             loaded, right = "poison", f.sub("%cols", 1)
             for lane in range(a.lanes):
                 at = f.at(self.element_n, place, f.lower(lane, right))
@@ -252,7 +252,7 @@ class _ExactTile:
         return a.quiet(f, loaded, a.lanes) if self.quiets else loaded
 
     def element_of_M(self, k: str, row: int) -> str:
-        """M[row, k] in every lane."""
+        """M[row, k] broadcast."""
         a, f, form = self.a, self.f, self.form
         if form.widens:
             place = f.at(a.kind, f.at(a.vector, self.wide, row), self.inner)
@@ -264,7 +264,7 @@ class _ExactTile:
         return packed_element(f, a, self.M, form.panel_m, k, row)[0]
 
     def write(self, sums: list[str]) -> None:
-        """Into P, or onto what it holds: all of that is read before any is written, because vectors may overlap."""
+        """Store to P, or add to it: all old cells are loaded before any is stored, because vectors may overlap."""
         a, f, form = self.a, self.f, self.form
         places = []
         for cell in range(self.cells):
@@ -287,7 +287,7 @@ class _ExactTile:
         f.either("%first", lambda: keep(sums), onto)
 
     def round(self, sums: list[str]) -> None:
-        """Straight into P, in its dtype."""
+        """Round into P."""
         a, f, form = self.a, self.f, self.form
         kind = vector(a.element_p, a.lanes)
         for cell, total in enumerate(sums):

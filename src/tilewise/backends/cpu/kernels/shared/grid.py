@@ -1,7 +1,8 @@
-"""Rows and columns of P as a grid of exact tiles: split evenly, so that no tile is nearly empty.
+"""Rows and columns of P as a grid of exact tiles of even sizes.
 
-9 rows are 5 and 4, not 8 and 1. Columns go by whole vectors; a tile is as wide as its height leaves registers for sums,
-and where widths differ the narrower come first, so that a last vector that overlaps has one before it in its own tile.
+9 rows are 5 and 4, not 8 and 1. Columns are cut by whole vectors; a tile is as wide as its height leaves registers for
+sums, and where widths differ the narrower come first, so that the last vector, which may overlap, has another before it
+in its tile.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from tilewise.backends.cpu.kernels.shared.exact_tile import PARAMS as TILE
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm, by_lane, exact_tile_function
 from tilewise.system.llvm_text import FunctionTable, IRFunction
 
-WIDEST = 6  # vectors of a tile: longer rows of N gain nothing
+WIDEST = 6  # vectors of a tile: wider ones gain nothing
 
 GRID = (
     "i64 kc, ptr M, i64 row_m, i64 step_m, ptr N, i64 step_n, ptr P, i64 row_p, i64 rows, i64 cols, i1 first, i1 down"
@@ -21,21 +22,23 @@ GRID = (
 
 
 def widest(a: Arithmetic, form: ExactForm, rows: int) -> int:
-    """Vectors of a tile so high: its sums, a row of N and an element of M (a vector of each row) are in registers."""
+    """Most vectors of a tile with so many rows: its sums, a row of N and an element of M (a vector of each row) are in
+    registers."""
     free = a.target.registers - (rows if by_lane(a, form) else 1)
-    most = a.target.registers // 2 if a.resumes else a.MR * a.tile[1]  # sums; an M that is not packed takes registers
+    # sums; an unpacked M needs registers for addresses
+    most = a.target.registers // 2 if a.starts_from_p else a.MR * a.tile[1]
     return max(1, min(WIDEST, most // rows, free // (rows + 1)))
 
 
 def tallest(a: Arithmetic, form: ExactForm) -> int:
-    """Rows of a tile that is as wide as a panel."""
+    """Most rows of a tile that is as wide as a panel."""
     return max(rows for rows in range(1, a.MR + 1) if widest(a, form, rows) >= min(WIDEST, a.tile[1]))
 
 
 def sum_sets(a: Arithmetic, form: ExactForm, rows: int) -> int:
-    """Sets of sums of a tile so high: several for one row, whose few sums would wait for each other. Never by its
-    width, nor for more rows: how high and wide tiles are depends on the number of threads, and a cell's bits must not.
-    No grid has a tile of one row beside others, and no task a last row alone (`tasks.no_row_alone`)."""
+    """Sets of sums of a tile with so many rows: several for one row, to hide the latency of its few sums. Never by its
+    width, nor for more rows: the sizes of tiles depend on the number of threads, and a cell's bits must not. No grid
+    mixes tiles of one row with others, and no task has a single last row (`tasks.no_single_last_row`)."""
     sets = 1
     while rows == 1 and tallest(a, form) > 2 and 2 * sets * widest(a, form, 1) <= a.target.registers * 3 // 4:
         sets *= 2
@@ -43,7 +46,7 @@ def sum_sets(a: Arithmetic, form: ExactForm, rows: int) -> int:
 
 
 def grid_functions(a: Arithmetic, form: ExactForm) -> list[IRFunction | FunctionTable]:
-    """The grid of a form, and the tiles it is made of: the form with every height and width."""
+    """The grid of a form, and its tiles: the form with every height and width."""
     return [*tile_functions(a, form, grid_name(form), WIDEST), _grid(a, form)]
 
 
@@ -64,7 +67,7 @@ def tile_functions(a: Arithmetic, form: ExactForm, name: str, most: int) -> list
 
 
 def tile_of(f: IRFunction, a: Arithmetic, name: str, most: int, rows: str, vectors: str, cols: str) -> str:
-    """The tile so high and so wide, from the tables."""
+    """The tile of this size, from the tables."""
     place = f.at("ptr", f"@{name}_tiles", f.add(f.mul(f.sub(rows, 1), most), f.sub(vectors, 1)))
     if not a.target.cheap_masks:
         slim = f.at("ptr", f"@{name}_slim", f.sub(rows, 1))
@@ -85,14 +88,14 @@ def _grid(a: Arithmetic, form: ExactForm) -> IRFunction:
     vectors = split_evenly(f, f.div(f.add("%cols", a.lanes - 1), a.lanes), most)
 
     def down() -> None:
-        """Column after column of tiles: what they share of N lies in the first cache."""
+        """Column by column of tiles: the part of N that they share stays in L1."""
         with f.loop(0, vectors.count) as block:
             column, width, cols = _columns(f, a, vectors, block.index)
             for height, start, count in _heights(f, rows):
                 tiles.down(height, width, (start, column), cols, count)
 
     def along() -> None:
-        """Row after row of tiles: P comes from memory, and is written along its rows."""
+        """Row by row of tiles: P, which comes from memory, is written along its rows."""
         less = f.sub(vectors.count, vectors.larger_ones)
         for height, start, count in _heights(f, rows):
             with f.loop(0, count) as i:
@@ -121,7 +124,7 @@ def _columns(f: IRFunction, a: Arithmetic, vectors: Parts, block: str) -> tuple[
 
 
 def _heights(f: IRFunction, rows: Parts) -> list[tuple[str, str, str]]:
-    """Height, first row and number of the higher tiles, and of those with one row less."""
+    """Height, first row and number of the tiles with more rows, and of those with one less."""
     lower = f.sub(rows.larger, 1)
     after = f.mul(rows.larger, rows.larger_ones)
     return [(rows.larger, "0", rows.larger_ones), (lower, after, f.sub(rows.count, rows.larger_ones))]
@@ -165,7 +168,7 @@ class Parts:
 
 
 def split_evenly(f: IRFunction, extent: str, most: int | str) -> Parts:
-    """In as few parts of at most `most` as can be, alike."""
+    """As few even parts of at most `most` as possible."""
     count = f.div(f.add(extent, f.sub(most, 1)), most)
     larger = f.div(f.add(extent, f.sub(count, 1)), count)
     return Parts(count, larger, f.sub(extent, f.mul(f.sub(larger, 1), count)))

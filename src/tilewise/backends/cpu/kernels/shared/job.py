@@ -1,4 +1,4 @@
-"""A job: the parameters of all tasks of a product, as 64-bit fields that compiled code reads.
+"""A job: the parameters of all tasks of a product, as 64-bit fields that native code reads.
 
 Python fills the fields by name, generated code loads them by name; both use the order here.
 """
@@ -15,31 +15,32 @@ JOB_FIELDS = (
     "M", "row_m", "col_m",  # addresses, and strides in elements
     "N", "row_n", "col_n",
     "P", "row_p", "col_p",
-    "arg", "row_a", "col_a",  # where the winning k go, or 0
+    "arg", "row_a", "col_a",  # the array of winning k, or 0
     "m", "k", "n",
-    "at_m", "at_n", "at_p", "at_a",  # for each member of the stack: how many elements from the first
+    "at_m", "at_n", "at_p", "at_a",  # for each member of the stack: its offset in elements
     "tasks_m", "tasks_n", "tasks_k",  # how P (and k) are cut into tasks
     "task_m", "task_n", "task_k",  # rows, columns and k of a task
-    "onto",  # 1: add onto what P holds
+    "onto",  # 1: add the product to P
     "KC", "MC", "NC", "group",
     "workspace", "workspace_bytes",  # one for each worker
-    "sums", "sums_at",  # shared: packed strips of N, or sums of the same cells of P; and how far behind the workspace
+    "sums", "sums_at",  # shared: packed strips of N, or split-K sums; and their offset after the workspaces
     "members",
     "strip",  # elements from one of the two packed strips of N to the other
-    "task", "tasks", "workers", "fields",  # the function, how often and by how many workers; this job's size
-    "symmetric", "mirror", "mirrors",  # tiles left of the diagonal are not computed; what copies them, and how often
-    "reduce", "reductions",  # what adds up sums that were left apart, after all tasks; and how often it runs
+    "task", "tasks", "workers", "fields",  # the function, number of tasks and workers; fields of this job
+    # tiles left of the diagonal are skipped; the function that mirrors them, and its tasks
+    "symmetric", "mirror", "mirrors",
+    "reduce", "reductions",  # the function that adds split-K sums after all tasks, and its tasks
 )  # fmt: skip
 
-BYTES_HEADER = bytes.__basicsize__ - 1  # before the bytes of such an object, which end with a 0
+BYTES_HEADER = bytes.__basicsize__ - 1  # before the data of a bytes object, which ends with a 0
 PACK = struct.Struct(f"{len(JOB_FIELDS)}q")
 POSITIONS = {name: at for at, name in enumerate(JOB_FIELDS)}
-COUNTERS = -(-len(JOB_FIELDS) // 8) * 8 + 8  # behind the fields, on other cache lines: how far tasks are
+COUNTERS = -(-len(JOB_FIELDS) // 8) * 8 + 8  # after the fields, on other cache lines: progress counters
 
-FEW_SUMS = 4096  # bytes of sums up to which the calling thread keeps them on its stack: `sums_at` is −1 then
+STACK_BYTES = 4096  # up to so many bytes of sums are on the calling thread's stack: `sums_at` is −1 then
 
 TASK_PARAMS = "ptr job, i64 task, i64 worker"
-ENTER = "ptr job, ptr M, ptr N, ptr P"  # of a product that is one task, whose operands come as array objects
+ENTER = "ptr job, ptr M, ptr N, ptr P"  # for a product that is one task; operands are array objects
 
 
 def job_of(count: int = len(JOB_FIELDS), **values: int) -> Any:
@@ -51,7 +52,7 @@ def job_of(count: int = len(JOB_FIELDS), **values: int) -> Any:
 
 
 def template_address(template: bytes) -> int:
-    """Where the fields of a job are that is only read, as bytes: a ctypes array takes several times as long to make."""
+    """The address of a read-only job, a bytes object: a ctypes array takes several times as long to make."""
     return id(template) + BYTES_HEADER
 
 

@@ -1,4 +1,4 @@
-"""Some lanes of a vector: by masks where the machine has them, else whole vectors and what is left one by one."""
+"""Partial vectors: by masks where the target has them, else whole vectors and single elements for the remainder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewise.backends.cpu.kernels.shared.convert import narrow, widen
 from tilewise.system.llvm_text import IRFunction
 
 
-def along(f: IRFunction, a: Arithmetic, count: str, body: Callable[[str, int, str | None], None]) -> None:
+def vector_loop(f: IRFunction, a: Arithmetic, count: str, body: Callable[[str, int, str | None], None]) -> None:
     """body(index, lanes, mask) for elements from 0 to `count`: masked vectors, or bare vectors and then single ones."""
     if a.target.masks:
         with f.loop(0, count, a.lanes) as i:
@@ -45,13 +45,13 @@ def mask_below(f: IRFunction, count: str, lanes: int) -> str:
 
 
 def masked_load(f: IRFunction, a: Arithmetic, place: str, mask: str) -> str:
-    """The lanes under the mask; the others are 0 and their memory is not touched."""
+    """Load the lanes under the mask; the others are 0 and their memory is not accessed."""
     to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), (vector("i1", a.lanes), mask)]
     return f.call(a.vector, f"llvm.masked.load.{vector_suffix(a)}.p0", [*to, (a.vector, "zeroinitializer")])
 
 
 def masked_source(f: IRFunction, a: Arithmetic, source: DType, place: str, mask: str) -> str:
-    """The same of elements as they lie, in what sums are kept in."""
+    """The same for elements of `source`, converted to `partial`."""
     if source == a.partial:
         return masked_load(f, a, place, mask)
     kind, align = vector(scalar_kind(source), a.lanes), source.itemsize
@@ -66,12 +66,12 @@ def masked_store(f: IRFunction, a: Arithmetic, value: str, place: str, mask: str
 
 
 def masked_result(f: IRFunction, a: Arithmetic, value: str, place: str, mask: str) -> None:
-    """The lanes under the mask, as P's elements."""
+    """Store the lanes under the mask as P's elements."""
     store_rounded(f, a, narrow(f, a.target, a.partial, a.result, value, a.lanes), place, mask)
 
 
 def store_rounded(f: IRFunction, a: Arithmetic, raw: str, place: str, mask: str) -> None:
-    """The lanes under the mask, which are P's elements already."""
+    """Store the lanes under the mask, which are P's elements already."""
     kind = vector(a.element_p, a.lanes)
     to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.result.itemsize), (vector("i1", a.lanes), mask)]
     suffix = {"float": "f32", "double": "f64"}.get(a.element_p, a.element_p)

@@ -1,11 +1,11 @@
-"""From a tile's sums on the stack to the cells of P that exist: the edges, and whatever also wants its arg."""
+"""From a tile's sums on the stack to the cells of P that exist: for edge tiles, and all tiles with args."""
 
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import constant, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
+from tilewise.backends.cpu.kernels.shared.masks import load_lanes, store_lanes, vector_loop
 from tilewise.backends.cpu.kernels.shared.tile import index_kind
 from tilewise.system.llvm_text import IRFunction
 
@@ -42,12 +42,12 @@ def _masked(a: Arithmetic) -> IRFunction:
 
             f.either("%first", fresh, onto)
 
-        along(f, a, "%cols", columns)
+        vector_loop(f, a, "%cols", columns)
     return f
 
 
 def _with_args(a: Arithmetic) -> IRFunction:
-    """Cell by cell: the new sum wins if it is better than what earlier strips of k left; then its k is the arg."""
+    """Cell by cell: a sum that is better than those of earlier strips of k replaces them, and so does its k."""
     f = IRFunction("merge", PARAMS)
     zero, none = a.zeros(1)[0], constant(-1, DTYPES["int64"], 1)[0]
     args = f.op("getelementptr i8, ptr %P, i64 %plane")

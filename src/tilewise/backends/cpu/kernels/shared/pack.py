@@ -1,7 +1,7 @@
-"""Packing: a strip of M or N, whatever its strides and dtype, as panels the tile reads straight through.
+"""Packing: a strip of M or N, with any strides and dtype, into panels that the tile reads sequentially.
 
-A panel holds `width` lanes (rows of M, columns of N) for every k: dst[panel][k][lane]; complex parts follow each other.
-Lanes past the edge repeat the last one or are 0: what they make is never stored. Every k is a real one.
+A panel holds `width` lanes (rows of M, columns of N) for every k: dst[panel][k][lane]; imaginary parts follow the real
+ones. Lanes past the edge repeat the last one or are 0, and their results are never stored. No k is padded.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tilewise.system.llvm_text import IRFunction
 
 PACK = "ptr src, i64 lane, i64 step, i64 lanes, i64 kc, ptr dst"
 SQUARE = 8  # the side of the squares that are transposed in registers
-# k of a panel that are copied at a time on NEON, whole lines of it, and how far ahead their rows are prefetched: a
-# panel's row is less than a line there, and panels fall onto the same sets (1000 columns of float32 0.50 ns each; 0.27)
+# NEON: k copied together, whole cache lines of a panel, and the prefetch distance: a row of a panel is less than a
+# line, and panels map to the same sets (1000 columns of float32 0.50 ns each without; 0.27)
 TOGETHER, AHEAD = 4, 8
 
 
@@ -26,7 +26,7 @@ def pack_function(a: Arithmetic, width: int, source: DType) -> IRFunction:
 
 
 def pack_m_function(a: Arithmetic, width: int) -> IRFunction:
-    """Panels of M, whose elements may be repeated: over 32 bits, or once a lane of the tile's vectors."""
+    """Panels of M, whose elements may be replicated: to 32 bits, or once per lane of the tile's vectors."""
     return _Pack(a, "pack_m", width, a.source_m, a.spread, a.repeats).function()
 
 
@@ -35,7 +35,7 @@ class _Pack:
         self.a, self.width, self.source, self.spread, self.repeats = a, width, source, spread, repeats
         self.f = IRFunction(name, PACK)
         self.kind = "i32" if spread > 1 else a.kind
-        self.place = vector(self.kind, repeats)  # what an element takes in the panel
+        self.place = vector(self.kind, repeats)  # the type of an element in the panel
         self.bytes = 4 if spread > 1 else a.bytes
         self.row = width * a.parts  # elements of one k in a panel
         even = width & -width
@@ -43,7 +43,7 @@ class _Pack:
         self.square = min(even, SQUARE)
         plain = a.parts == 1 and not a.bits and spread == repeats == 1 and source.kind != "c" and self.chunk == a.lanes
         self.together = TOGETHER if a.target.by_lane else 1
-        self.reaches = plain and a.target.by_lane  # the last vector of a row reaches back into the one before
+        self.reaches = plain and a.target.by_lane  # the last vector of a row overlaps the one before
         self.masked = plain and (a.target.cheap_masks or (a.target.masks and source.itemsize >= 4))
 
     def function(self) -> IRFunction:
@@ -53,7 +53,7 @@ class _Pack:
         panels = f.div(f.add("%lanes", self.width - 1), self.width)
 
         def copied() -> None:
-            if self.reaches:  # first: of fewer lanes than a vector it reaches into the panel before
+            if self.reaches:  # first: with fewer lanes than a vector it writes into the panel before
                 f.either(f.test("slt", "%lanes", self.chunk), lambda: self.copy_edge(whole, panels), self.reach_back)
             self.copy_lanes(whole)
             if not self.reaches:
@@ -101,7 +101,7 @@ class _Pack:
         return self.f.shuffle(kind, register, "poison", [lane] * self.repeats)
 
     def copy_lanes(self, whole: str) -> None:
-        """Lanes side by side: straight copies, k by k, so that the source is read along its rows."""
+        """Contiguous lanes: copies, k by k, so that the source is read along its rows."""
         f = self.f
         together = self.together
         bulk = f.op(f"and i64 %kc, {-together}") if together > 1 else "0"
@@ -110,7 +110,7 @@ class _Pack:
         self.copy_some(whole, bulk, "%kc", 1)
 
     def copy_some(self, whole: str, first: str, stop: str, together: int) -> None:
-        """So many k at a time."""
+        """Copy `together` k at a time."""
         f = self.f
         panel = f.mul("%kc", self.row)
         with f.loop(first, stop, together) as k:
@@ -130,7 +130,7 @@ class _Pack:
                         self.keep(value, f.at(self.place, to, u * self.row + c), self.chunk)
 
     def reach_back(self) -> None:
-        """The last panel by whole vectors, down all k each; what lies beyond the last lane stays as it was."""
+        """The last panel by whole vectors, each for all k; memory past the last lane is not written."""
         f, whole = self.f, self.f.div("%lanes", self.width)
         to = f.at(self.place, "%dst", f.mul(whole, f.mul("%kc", self.row)))
         first = f.mul(whole, self.width)
@@ -143,8 +143,8 @@ class _Pack:
                 self.keep(value, f.at(self.place, place, f.mul(k.index, self.row)), self.chunk)
 
     def copy_edge(self, whole: str, panels: str) -> None:
-        """The last panel, when it is not whole: vectors as far as they go, then the rest under a mask, or one by
-        one to the end of a vector."""
+        """The last panel, if partial: whole vectors, then the rest under a mask, or one by one to the end of a
+        vector."""
         f = self.f
         left = f.sub("%lanes", f.mul(whole, self.width))
         vectors = f.mul(f.div(left, self.chunk), self.chunk)
@@ -169,7 +169,7 @@ class _Pack:
                         self.keep(self.fetch(f.at(self.size(), src, f.lower(c.index, last)), 1), to_edge, 1)
 
     def transpose(self, panels: str) -> None:
-        """k side by side: squares are loaded along k and transposed in registers."""
+        """Contiguous k: squares are loaded along k and transposed in registers."""
         f, side = self.f, self.square
         last = f.sub("%lanes", 1)
         with f.loop(0, panels) as p:
@@ -184,8 +184,8 @@ class _Pack:
                 ahead = f.mul("%lane", self.width)
                 with f.loop(0, bulk, side) as k:
                     places = [f.at(self.size(), row, k.index) for row in rows]
-                    # the next panel's rows: each stretch is too short for the hardware prefetcher; NEON's first caches
-                    # are too small for both (128 rows 256 KB apart: 0.93 ns an element, 0.65 without)
+                    # prefetch the next panel's rows: each piece is too short for the hardware prefetcher; NEON's L1 is
+                    # too small for both (128 rows 256 KB apart: 0.93 ns an element with prefetch, 0.65 without)
                     for place in places if not self.a.target.by_lane else []:
                         f.prefetch(f.at(self.size(), place, ahead))
                     place = f.at(self.place, to, f.mul(k.index, self.row), r.index)
@@ -199,7 +199,7 @@ class _Pack:
                         self.keep(self.fetch(f.at(self.size(), row, k.index), 1), f.at(self.place, place, i), 1)
 
     def repeat(self, panels: str) -> None:
-        """k side by side, and every element a vector of its own: a vector along k of each row, lane by lane."""
+        """Contiguous k, every element replicated to a vector: a vector along k of each row, lane by lane."""
         f, side, last = self.f, self.a.lanes, self.f.sub("%lanes", 1)
         bulk = f.mul(f.div("%kc", side), side)
         with f.loop(0, panels) as p:
@@ -233,7 +233,7 @@ class _Pack:
                 self.keep((column,), place, self.square)
 
     def truths(self, places: list[str], to: str) -> None:
-        """Eight rows of eight truth values, as one register of bytes: tested, transposed and spread at once."""
+        """Eight rows of eight booleans as one register of bytes: tested, transposed and expanded together."""
         f = self.f
         joined, width = [f.load("<8 x i8>", place, 1) for place in places], 8
         while len(joined) > 1:
@@ -242,13 +242,13 @@ class _Pack:
             width *= 2
         mask = f.op(f"icmp ne <64 x i8> {joined[0]}, zeroinitializer")
         ones = f.op(f"sext <64 x i1> {mask} to <64 x i8>")
-        for two in range(0, 8, 2):  # two k at a time: sixteen lanes of all ones or none
+        for two in range(0, 8, 2):  # two k at a time: sixteen lanes of all ones or zeros
             part = f.shuffle("<64 x i8>", ones, "poison", [8 * row + k for k in (two, two + 1) for row in range(8)])
             wide = f.op(f"sext <16 x i8> {part} to <16 x i32>")
             f.store("<16 x i32>", wide, f.at("i32", to, 8 * two), 4)
 
     def one_by_one(self, start: str, panels: str) -> None:
-        """Any strides, and the edge: element by element."""
+        """Any strides: element by element; lanes past the edge repeat the last one."""
         f = self.f
         last = f.sub("%lanes", 1)
         with f.loop(start, panels) as p:

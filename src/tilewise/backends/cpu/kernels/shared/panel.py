@@ -1,4 +1,4 @@
-"""What tiles read of a packed panel of M, and how they prefetch a row of P."""
+"""Loads of tiles from a packed panel of M, and prefetches of a row of P."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tilewise.system.llvm_text import IRFunction
 
 
 def packed_element(f: IRFunction, a: Arithmetic, M: str, panel: int, k: str, row: int) -> Value:
-    """M[row, k] in every lane, from a panel of so many rows."""
+    """M[row, k] broadcast, from a panel of so many rows."""
     if a.spread > 1:
         place = f.at("i32", M, f.mul(k, panel), row)
         lanes = a.lanes // a.spread
@@ -23,8 +23,8 @@ def packed_element(f: IRFunction, a: Arithmetic, M: str, panel: int, k: str, row
 
 
 def packed_vectors(f: IRFunction, a: Arithmetic, M: str, panel: int, k: str, rows: int) -> list[Value]:
-    """The same of `rows` rows by whole vectors, where a product takes one lane of them (NEON multiplies by a lane in
-    the same instruction). The last may reach beyond those rows, into memory that is there."""
+    """The elements of `rows` rows as whole vectors, for NEON's multiply by lane. The last load may read past those
+    rows, inside the panel's buffer."""
     base = f.at(a.kind, M, f.mul(k, panel * a.parts))
     return [
         tuple(f.load(a.vector, f.at(a.kind, base, number * panel + row), a.bytes) for number in range(a.parts))
@@ -35,7 +35,8 @@ def packed_vectors(f: IRFunction, a: Arithmetic, M: str, panel: int, k: str, row
 def prefetch_row(
     f: IRFunction, a: Arithmetic, kind: str, size: int, line: str, vectors: int, ahead: int = 0, *, ends: bool
 ) -> None:
-    """The cells of so many vectors; `ends`: on NEON, where three short ones may end in the next line, the last too."""
+    """Prefetch the cells of so many vectors; `ends`: on NEON also the last one, because three short vectors may end in
+    the next cache line."""
     for v in range(0, vectors, max(1, 64 // (a.lanes * size))):
         f.prefetch(f.at(kind, line, ahead + v * a.lanes))
     if a.target.by_lane and ends:

@@ -1,8 +1,8 @@
-"""Several threads on one product: every strip of N is packed once, by all of them, and then read by all of them.
+"""Several threads on one product: every strip of N is packed once, by all threads together, and read by all.
 
-Tasks are taken in one order: the first strip is packed; then, for each strip, half of P's rows are multiplied, the
-next strip is packed into the other of two buffers, and the other half is multiplied. A task waits only for tasks with
-lower numbers, so there is no deadlock, and with half a strip in between threads hardly wait at all.
+Tasks are taken in one order: the first strip is packed; then, for each strip, half of P's rows are multiplied, the next
+strip is packed into the other of two buffers, and the other half is multiplied. A task waits only for tasks with lower
+numbers, so there is no deadlock, and with half a strip in between threads hardly wait.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tilewise.system.llvm_text import IRFunction
 AGAINST_STRIP = "ptr job, i64 rows, i64 cols, i64 kc, ptr M, ptr panels, ptr P, i1 first, ptr space, i64 below"
 WAIT = "ptr job, i64 counter, i64 count"
 PACK_PIECE = "ptr job, i64 strip, i64 piece"
-EVERY = -(1 << 62)  # so far above the diagonal that no tile is skipped
-PACKED, ROWS = COUNTERS, COUNTERS + 8  # pieces packed so far; and for each piece of rows, strips it has been through
+NO_DIAGONAL = -(1 << 62)  # a row offset so far above the diagonal that no tile is skipped
+PACKED, ROWS = COUNTERS, COUNTERS + 8  # counters: pieces packed; and for each piece of rows, strips multiplied
 
 
 def count_tasks(pieces_n: int, pieces_m: int, strips: int) -> int:
-    """How many tasks that makes."""
+    """The number of tasks."""
     return pieces_n + strips * (pieces_n + pieces_m)
 
 
@@ -64,9 +64,9 @@ def _run(a: Arithmetic) -> IRFunction:
     return f
 
 
-def rows_below(f: IRFunction, job: JobReader, i: str, j: str) -> str:
-    """How far row i is below column j in a symmetric product; EVERY in others, of which every tile is computed."""
-    return f.select(f.test("ne", job.field("symmetric"), 0), "i64", f.sub(i, j), EVERY)
+def rows_below_diagonal(f: IRFunction, job: JobReader, i: str, j: str) -> str:
+    """i - j in a symmetric product; NO_DIAGONAL in others, of which every tile is computed."""
+    return f.select(f.test("ne", job.field("symmetric"), 0), "i64", f.sub(i, j), NO_DIAGONAL)
 
 
 def _wait() -> IRFunction:
@@ -87,7 +87,7 @@ def _wait() -> IRFunction:
 
 
 def _where(f: IRFunction, job: JobReader) -> tuple[str, str, str]:
-    """A strip's first column, its first k, and how deep it is."""
+    """A strip's first column, its first k, and its depth."""
     k, KC, NC = job.fields("k", "KC", "NC")
     strips_k = f.div(f.add(k, f.sub(KC, 1)), KC)
     first = f.mul(f.rem("%strip", strips_k), KC)
@@ -95,18 +95,18 @@ def _where(f: IRFunction, job: JobReader) -> tuple[str, str, str]:
 
 
 def _packed_strip(f: IRFunction, a: Arithmetic, job: JobReader) -> str:
-    """Where a strip lies packed: they alternate between two places."""
+    """The buffer of a packed strip: there are two."""
     return f.at(a.kind, job.pointer("sums"), f.mul(f.rem("%strip", 2), job.field("strip")))
 
 
 def _pack_piece(a: Arithmetic) -> IRFunction:
-    """`task_n` columns of a strip of N, packed to the shared buffer, once no thread reads it any more."""
+    """Pack `task_n` columns of a strip of N into the shared buffer, once no thread reads its old contents."""
     f = IRFunction("pack_piece", PACK_PIECE)
     job = JobReader(f)
     n, NC, task_n, pieces_n, pieces_m = job.fields("n", "NC", "task_n", "tasks_n", "tasks_m")
     row_n, col_n = job.fields("row_n", "col_n")
     strip_j, strip_k, kc = _where(f, job)
-    with f.when(f.test("slt", strip_j, n)):  # there is no strip after the last
+    with f.when(f.test("slt", strip_j, n)):  # no strip follows the last one
         f.invoke("wait", WAIT, counter=PACKED, count=f.mul("%strip", pieces_n))
         with f.loop(0, pieces_m) as i:
             f.invoke("wait", WAIT, counter=f.add(i.index, ROWS), count=f.sub("%strip", 1))
@@ -123,7 +123,7 @@ def _pack_piece(a: Arithmetic) -> IRFunction:
 
 
 def _multiply_piece(a: Arithmetic) -> IRFunction:
-    """`task_m` rows of P, against a strip that lies packed, once they have been through the strips before."""
+    """`task_m` rows of P times a packed strip, once they have been multiplied with the strips before."""
     f = IRFunction("multiply_piece", f"{PACK_PIECE}, i64 worker")
     job = JobReader(f)
     m, n, NC, task_m, pieces_n = job.fields("m", "n", "NC", "task_m", "tasks_n")
@@ -138,6 +138,6 @@ def _multiply_piece(a: Arithmetic) -> IRFunction:
     f.invoke("wait", WAIT, counter=PACKED, count=f.mul(f.add("%strip", 1), pieces_n))
     f.invoke("wait", WAIT, counter=f.add("%piece", ROWS), count="%strip")
     f.invoke("against_strip", AGAINST_STRIP, rows=rows, cols=cols, kc=kc, M=M, panels=_packed_strip(f, a, job),
-        P=P, first=fresh, space=space, below=rows_below(f, job, i, strip_j))  # fmt: skip
+        P=P, first=fresh, space=space, below=rows_below_diagonal(f, job, i, strip_j))  # fmt: skip
     f.do(f"store atomic i64 {f.add('%strip', 1)}, ptr {f.at('i64', '%job', f.add('%piece', ROWS))} seq_cst, align 8")
     return f

@@ -1,4 +1,4 @@
-"""A task: the part of a product that its number names, and where its operands and its workspace begin."""
+"""A task: the part of a product with its number, and the addresses of its operands and workspace."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tilewise.system.llvm_text import IRFunction
 
 
 class Task(NamedTuple):
-    """Values of a function with the parameters of a task. M, N and P: the first elements that it reads and writes;
-    `sums`: where it leaves its sums apart, if it is one of several stretches of k."""
+    """Values in a function with the parameters of a task. M, N and P: its first elements; `sums`: where it stores its
+    sums in a split-K product."""
 
     rows: str
     depth: str  # of k
@@ -28,10 +28,9 @@ class Task(NamedTuple):
 
 
 def task_of(f: IRFunction, a: Arithmetic, axes: str) -> Task:
-    """`axes`: what of m, n and k a family cuts, in the order in which neighbours follow each other; all of the others
-    belong to each task."""
+    """`axes`: the axes of m, n and k that a family cuts, the fastest first; tasks have all of the others."""
     job = JobReader(f)
-    first, rest, stretch = dict.fromkeys("mnk", "0"), "%task", "0"
+    first, rest, k_split = dict.fromkeys("mnk", "0"), "%task", "0"
     extent = dict(zip("mnk", job.fields(*"mnk"), strict=True))
     m, n = extent["m"], extent["n"]
     for axis in axes:
@@ -39,7 +38,7 @@ def task_of(f: IRFunction, a: Arithmetic, axes: str) -> Task:
         number, rest = f.rem(rest, tasks), f.div(rest, tasks)
         first[axis] = f.mul(number, size)
         extent[axis] = f.lower(f.sub(extent[axis], first[axis]), size)
-        stretch = number if axis == "k" else stretch
+        k_split = number if axis == "k" else k_split
     i, j, k0, member = first["m"], first["n"], first["k"], rest
     places = []
     for name, dtype, (row, column) in (("M", a.source_m, (i, k0)), ("N", a.source_n, (k0, j)), ("P", a.result, (i, j))):
@@ -50,7 +49,7 @@ def task_of(f: IRFunction, a: Arithmetic, axes: str) -> Task:
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
     sums = ""
     if "k" in axes:
-        before = f.add(f.mul(member, job.field("tasks_k")), stretch)
+        before = f.add(f.mul(member, job.field("tasks_k")), k_split)
         sums = f.at(a.kind, job.pointer("sums"), f.mul(before, f.mul(f.mul(m, n), a.parts)), f.mul(i, n), j)
     M, N, P = places
     return Task(extent["m"], extent["k"], extent["n"], M, N, P, space, sums, i, j, k0, member)

@@ -1,8 +1,8 @@
-"""The micro-kernel: a tile of P, rows × vectors, whose sums stay in registers over all of kc.
+"""The microkernel: a tile of P, rows × vectors, whose sums stay in registers over all of kc.
 
-A step of k loads the vectors of N once, broadcasts each element of M, and makes rows × vectors accumulations. M and N
-come from packed panels (from where they lie: `exact_tile`). Afterwards the sums are written to P, or added onto what
-earlier strips of k left there (a min or a max may begin with that instead); an edge goes through the stack.
+A step of k loads the vectors of N, broadcasts each element of M, and does rows × vectors accumulations. M and N are
+packed panels (`exact_tile` reads them in place). Afterwards the sums are stored to P, or added to those of earlier
+strips of k (a min or a max may start from those instead); edge tiles go through the stack.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tilewise.backends.cpu.kernels.shared.dot import dot, one_instruction
 from tilewise.backends.cpu.kernels.shared.panel import packed_element, packed_vectors, prefetch_row
 from tilewise.system.llvm_text import IRFunction, IRLoop
 
-# plane: from the real to the imaginary part of P's cells, or (as bytes) from P's cells to their args
+# plane: the distance from the real to the imaginary part of P's cells, or in bytes from P's cells to their args
 TILE = "i64 kc, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i64 rows, i64 cols, i1 first, i64 k0"
 
 
@@ -25,7 +25,7 @@ class TileForm:
     rows: int
     vectors: int
     panel: int  # lanes of a packed panel of N
-    edge: bool = False  # used at P's edge only: shorter code matters more than a faster loop
+    edge: bool = False  # only for P's edge: shorter code matters more than a faster loop
 
     @property
     def name(self) -> str:
@@ -37,7 +37,7 @@ def tile_function(a: Arithmetic, form: TileForm) -> IRFunction:
 
 
 def index_kind(a: Arithmetic) -> str:
-    """The integer as wide as a lane, in which a tile counts its k."""
+    """The integer type, as wide as a lane, of a tile's k counters."""
     return f"i{8 * a.bytes}"
 
 
@@ -47,9 +47,9 @@ class _PackedTile:
         self.f = IRFunction(form.name, TILE)
         self.render = a.renderer(self.f, a.lanes, quiet=a.quiets)
         long_loop = (a.partial.kind in "fc" or one_instruction(a)) and not (a.heavy or a.tracks_arg)
-        if a.target.by_lane or a.target.registers < 32:  # the sums leave few registers: not enough for several k
+        if a.target.by_lane or a.target.registers < 32:  # the sums leave too few registers for several k
             long_loop &= a.fused and not (a.target.by_lane and a.parts > 1)
-        long_loop = (long_loop or a.in_order) and not form.edge
+        long_loop = (long_loop or a.keeps_k_order) and not form.edge
         self.unroll = 4 if long_loop else 1
         self.width = form.vectors * a.lanes
         self.index_vector = vector(index_kind(a), a.lanes)
@@ -62,8 +62,8 @@ class _PackedTile:
         if not a.tracks_arg:
             full = f.both(f.test("eq", "%rows", form.rows), f.test("eq", "%cols", self.width))
         self.prefetch_P()
-        if a.resumes:
-            carry = [(a.vector, z) for z in self.resumed(full, cells)]
+        if a.starts_from_p:
+            carry = [(a.vector, z) for z in self.initial_sums(full, cells)]
         else:
             carry = [(a.vector, z) for i in range(cells) for z in self.start(i % form.vectors)]
         if a.tracks_arg:
@@ -75,20 +75,20 @@ class _PackedTile:
             values = self.steps(bulk, "%kc", 1, carry)
         totals = [tuple(values[i * a.parts : (i + 1) * a.parts]) for i in range(cells)]
         if a.tracks_arg:
-            self.by_the_stack(totals, values[cells : 2 * cells])
+            self.store_through_stack(totals, values[cells : 2 * cells])
         else:
-            f.either(full, lambda: self.straight(totals), lambda: self.by_the_stack(totals, []))
+            f.either(full, lambda: self.store_full_tile(totals), lambda: self.store_through_stack(totals, []))
         return f
 
     def start(self, v: int) -> Value:
-        """What the sums of vector v start from: zero, or what the panel of N begins with."""
+        """The start of the sums of vector v: zero, or the compensation in the panel of N."""
         a = self.a
-        if not a.flips:
+        if not a.compensates:
             return a.zeros(a.lanes)
         return (self.f.load(a.vector, self.f.at(a.kind, "%N", v * a.lanes), a.bytes),)
 
-    def resumed(self, full: str, cells: int) -> list[str]:
-        """What the sums of a whole tile start from: P's cells, unless it is the first strip of k."""
+    def initial_sums(self, full: str, cells: int) -> list[str]:
+        """The start of a full tile's sums: P's cells, or zero in the first strip of k."""
         a, f = self.a, self.f
         zero, old, fresh, begin = a.zeros(a.lanes), f.label("old"), f.label("fresh"), f.label("begin")
         onto = f.both(full, f.negated("%first"))
@@ -97,7 +97,7 @@ class _PackedTile:
         for i in range(cells):
             (place,) = self.place_in_P(*divmod(i, self.form.vectors))
             cell = f.load(a.vector, place, a.bytes)
-            found.append(self.render.value(a.add, (cell,), zero)[0] if a.partial.kind == "f" else cell)  # no NaN
+            found.append(self.render.value(a.add, (cell,), zero)[0] if a.partial.kind == "f" else cell)  # drops NaN
         f.goto(begin)
         f.start(fresh)
         f.goto(begin)
@@ -108,23 +108,23 @@ class _PackedTile:
         return constant(value, DTYPES[f"int{8 * self.a.bytes}"], self.a.lanes)[0]
 
     def prefetch_P(self) -> None:
-        """Prefetch cells of P while the sums are made: of this tile, or of the second after it where sums begin
-        with them."""
+        """Prefetch P while the sums are computed: this tile's cells, or those of the second tile after it where sums
+        start from P."""
         f, a = self.f, self.a
-        ahead = 2 * self.width if a.resumes else 0
+        ahead = 2 * self.width if a.starts_from_p else 0
         for row in range(self.form.rows):
             line = f.at(a.kind, "%P", f.mul("%row_p", row))
-            prefetch_row(f, a, a.kind, a.bytes, line, self.form.vectors, ahead, ends=not a.resumes)
+            prefetch_row(f, a, a.kind, a.bytes, line, self.form.vectors, ahead, ends=not a.starts_from_p)
 
     def steps(self, start: str, stop: str, unroll: int, carry: list[tuple[str, str]]) -> list[str]:
-        """The loop over k from start to stop, and the sums after it."""
+        """The loop over k from start to stop; the sums after it."""
         f = self.f
         with f.loop(start, stop, unroll, carry) as loop:
             values = list(loop.values)
             for u in range(unroll):
                 values = self.step(loop, u, values)
-                if self.a.in_order and u + 1 < unroll:
-                    values = self.a.kept_in_order(f, values)
+                if self.a.keeps_k_order and u + 1 < unroll:
+                    values = self.a.pinned(f, values)
             loop.next = values
         return loop.values
 
@@ -161,9 +161,10 @@ class _PackedTile:
                     result[i] = dot(f, a, total[0], element[0], ns[v][0])
                     continue
                 result[i * a.parts : (i + 1) * a.parts] = self.render.accumulate(a.add, a.mul, total, element, ns[v])
-            if a.resumes and row % 2 and not form.edge:  # else LLVM makes a whole k's products first, and spills
+            # else LLVM computes all products of a k first, and spills
+            if a.starts_from_p and row % 2 and not form.edge:
                 line = slice(row * form.vectors, (row + 1) * form.vectors)
-                result[line] = a.kept_in_order(f, result[line])
+                result[line] = a.pinned(f, result[line])
         if a.tracks_arg:
             result[-1] = f.op(f"add {self.index_vector} {count}, {self.number(1)}")
         return result
@@ -173,8 +174,8 @@ class _PackedTile:
         real = f.at(a.kind, "%P", f.mul("%row_p", row), v * a.lanes)
         return [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
 
-    def straight(self, totals: list[Value]) -> None:
-        """A whole tile: every cell is P's own."""
+    def store_full_tile(self, totals: list[Value]) -> None:
+        """A full tile is stored to P directly."""
         a, f = self.a, self.f
 
         def write(onto: bool) -> None:
@@ -186,13 +187,13 @@ class _PackedTile:
                 for register, place in zip(total, places, strict=True):
                     f.store(a.vector, register, place, a.bytes)
 
-        if a.resumes:
+        if a.starts_from_p:
             write(False)
         else:
             f.either("%first", lambda: write(False), lambda: write(True))
 
-    def by_the_stack(self, totals: list[Value], args: list[str]) -> None:
-        """The sums go to the stack, and `merge` carries what lies inside P from there."""
+    def store_through_stack(self, totals: list[Value], args: list[str]) -> None:
+        """Sums are stored to the stack, and `merge` copies the cells inside P from there."""
         a, f = self.a, self.f
         size = self.form.rows * self.width
         for i, total in enumerate(totals):

@@ -1,14 +1,14 @@
-"""`short_dots`: M times a few columns of integers of one or two bytes, several k to a lane of 32 bits.
+"""`short_dots`: M times a few columns of integers of one or two bytes, several k per 32-bit lane.
 
-N's columns are copied, so that k lies side by side. M is read where it lies, whole vectors only: the last one ends
-where its row does and reaches back into the one before, and the copied column is 0 where they overlap.
+N's columns are copied to be contiguous along k. M is read in place by whole vectors: the last one ends with its row and
+overlaps the one before, and the copied column is 0 where they overlap.
 """
 
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import scalar_kind, vector
-from tilewise.backends.cpu.kernels.dots.across import across, keep
+from tilewise.backends.cpu.kernels.dots.lanes import horizontal_sums, store_cell
 from tilewise.backends.cpu.kernels.dots.text import COPIED, ROWS, rows_function, widest
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot
@@ -37,15 +37,15 @@ def short_dots_module(a: Arithmetic) -> str:
 
 
 def cells(f: IRFunction, a: Arithmetic, source: DType, place: str, count: int) -> str:
-    """Elements as 32-bit words hold them: bytes as they are, or 16 bits each."""
+    """Elements as they are packed into 32-bit words: bytes, or widened to 16 bits."""
     kind, cell = vector(scalar_kind(source), count), vector(f"i{32 // a.k_pack}", count)
     raw = f.load(kind, place, source.itemsize)
     return raw if kind == cell else f.op(f"{'sext' if source.kind == 'i' else 'zext'} {kind} {raw} to {cell}")
 
 
-def raised(f: IRFunction, a: Arithmetic, found: str, count: int) -> str:
-    """As unsigned bytes, 128 higher, where the instruction wants that."""
-    return f.op(f"xor {vector('i8', count)} {found}, {HIGH_BITS}") if a.flips else found
+def sign_flipped(f: IRFunction, a: Arithmetic, found: str, count: int) -> str:
+    """Bytes with flipped sign bits (+128) where the instruction needs an unsigned operand."""
+    return f.op(f"xor {vector('i8', count)} {found}, {HIGH_BITS}") if a.compensates else found
 
 
 def as_words(f: IRFunction, a: Arithmetic, found: str) -> str:
@@ -61,9 +61,9 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> IRFunction:
     ns = [f.at("i32", "%N", f.mul("%column", col)) for col in range(columns)]
 
     def step(sums: list[str], k: str, number: Operand) -> list[str]:
-        """One vector more of each: M's from k on, N's by its number."""
+        """Add one vector of each row and column: M's from k on, N's by its number."""
         found = [cells(f, a, a.source_m, f.at(a.element_m, m, k), each) for m in ms]
-        x = [as_words(f, a, raised(f, a, one, each)) for one in found]
+        x = [as_words(f, a, sign_flipped(f, a, one, each)) for one in found]
         y = [f.load(a.vector, f.at(a.vector, n, number), 4) for n in ns]
         return [dot(f, a, total, x[row], y[col]) for total, (row, col) in zip(sums, places, strict=True)]
 
@@ -82,20 +82,20 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> IRFunction:
         odd.next = step(list(odd.values), f.mul(odd.index, each), odd.index)
     with f.loop(f.mul(whole, each), "%k", each, [(a.vector, total) for total in odd.values]) as last:
         last.next = step(list(last.values), f.sub("%k", each), whole)
-    for total, (row, col) in zip(across(f, a, last.values), places, strict=True):
-        if a.flips:
+    for total, (row, col) in zip(horizontal_sums(f, a, last.values), places, strict=True):
+        if a.compensates:
             less = f.load("i32", f.at("i32", "%less", col))
             total = f.op(f"sub i32 {total}, {less}")
-        keep(f, a, (total,), f.at(a.element_p, "%P", f.mul("%row_p", row), f.mul("%col_p", col)))
+        store_cell(f, a, (total,), f.at(a.element_p, "%P", f.mul("%row_p", row), f.mul("%col_p", col)))
     return f
 
 
 def _copied(a: Arithmetic) -> IRFunction:
-    """One column of N, side by side, in words; the last vector, if it is not full, begins with zeros."""
+    """Copy a column of N into contiguous words; a partial last vector begins with zeros."""
     f = IRFunction("copied", COPY)
     each, cell = a.k_pack * a.lanes, f"i{32 // a.k_pack}"
     whole = f.mul(f.div("%k", each), each)
-    shift = f.sub(each, f.sub("%k", whole))  # how far behind its place an element of the last vector lies
+    shift = f.sub(each, f.sub("%k", whole))  # offset of the elements of the last vector
 
     def one_by_one(start: str, stop: str, later: str, count: int) -> None:
         with f.loop(start, stop, count) as i:
@@ -117,16 +117,16 @@ def _copied(a: Arithmetic) -> IRFunction:
 
 
 def _less(a: Arithmetic) -> IRFunction:
-    """128 times the sum of a copied column: what an M that is 128 higher makes too much."""
+    """The compensation: 128 times the sum of a copied column, the excess of an M with +128."""
     f = IRFunction("less", "ptr column, i64 words", result="i32")
-    if not a.flips:
+    if not a.compensates:
         f.do("ret i32 0")
         return f
     high = f.op(f"bitcast {vector('i8', 4 * a.lanes)} {HIGH_BITS} to {a.vector}")
     with f.loop(0, "%words", a.lanes, [(a.vector, "zeroinitializer")]) as i:
         found = f.load(a.vector, f.at("i32", "%column", i.index), 4)
         i.next = [dot(f, a, i.values[0], high, found)]
-    f.do(f"ret i32 {across(f, a, i.values)[0]}")
+    f.do(f"ret i32 {horizontal_sums(f, a, i.values)[0]}")
     return f
 
 

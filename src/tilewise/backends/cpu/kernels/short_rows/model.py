@@ -1,4 +1,4 @@
-"""`short_rows`: integers of one and two bytes, rows of N and of P side by side, a vector of N long; for few rows."""
+"""`short_rows`: integers of one and two bytes, contiguous rows of N and of P, at least a vector wide; for few rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewise.core.problem import Problem
 
 IDEA = "a few rows of short integers; N is read where it lies, and interleaved in registers"
 MOST = 2 * SKINNY  # rows
-NEAR = 2**18  # bytes of N that come from a cache anyway
+NEAR = 2**18  # bytes of N that are read from a cache
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -26,12 +26,12 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 
 
 def KC(problem: Problem) -> int:
-    """Rows of N at a time: thin strips are few, long streams, where N comes from memory."""
+    """Rows of N per strip: thin strips read N from memory in few, long streams."""
     return 256 if problem.k * max(problem.m, problem.n) <= NEAR else 64
 
 
 def tile_rows(a: Arithmetic) -> int:
-    """Rows of a tile: their sums, and as many vectors of N as a word has elements, are in registers."""
+    """Rows of a tile: their sums, and k_pack vectors of N, are in registers."""
     return min(6 if a.target.registers >= 32 else 4, a.target.registers * 3 // (4 * a.k_pack))
 
 
@@ -40,5 +40,5 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     task_n = share(x.n, x.workers_a_member, block, 1 if x.m <= 2 else 2)
     tasks_n = -(-x.n // task_n)
     groups = a.groups(min(cut.KC, x.k))
-    packed = high * (groups + 1) * 4 + groups * block * 4  # and what is interleaved
+    packed = high * (groups + 1) * 4 + groups * block * 4  # and the interleaved rows of N
     return Tasks(x.members * tasks_n, tasks_n=tasks_n, task_n=task_n, each=pages(packed + x.m * (task_n + block) * 4))

@@ -1,9 +1,9 @@
-"""`short_rows`: a few rows of integers of one or two bytes, so N is read once, where it lies.
+"""`short_rows`: a few rows of integers of one or two bytes, so N is read once, in place.
 
-As many rows of N as a word has elements are interleaved in registers, by instructions that stay within 128 bits; so the
-sums of a block of columns are out of order until the last strip of k, and are reordered then. The last block of a row
-may reach back into the one before; what it makes twice is written once. Where there are more rows than a tile has, the
-first tile leaves what it has interleaved for those below it.
+k_pack rows of N are interleaved in registers by instructions that stay within 128 bits, so the sums of a block of
+columns are in another order until the last strip of k, and are reordered then. The last block of a row may overlap the
+one before; the shared columns are stored once. Where there are more rows than a tile has, the first tile stores the
+interleaved rows for those below it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tilewise.backends.cpu.kernels.shared.dot import dot
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK
 from tilewise.backends.cpu.kernels.shared.task import task_of
-from tilewise.backends.cpu.kernels.short_dots.text import as_words, cells, raised
+from tilewise.backends.cpu.kernels.short_dots.text import as_words, cells, sign_flipped
 from tilewise.backends.cpu.kernels.short_rows.model import tile_rows
 from tilewise.system.llvm_text import FunctionTable, IRFunction, module
 
@@ -31,12 +31,13 @@ def short_rows_module(a: Arithmetic) -> str:
     tiles = [_InterleavedTile(a, rows, role).function() for role in ("alone", "below") for rows in range(1, most + 1)]
     tiles.append(_InterleavedTile(a, most, "above").function())
     table = FunctionTable("tiles", [tile.name for tile in tiles])
-    pack_m = interleave_function(a, "pack_m", most, a.source_m, sums=a.flips)
-    return module([pack_m, *tiles, table, write_function(a), _straighten(a), _strip(a), _run(a)])
+    pack_m = interleave_function(a, "pack_m", most, a.source_m, sums=a.compensates)
+    return module([pack_m, *tiles, table, write_function(a), _reorder(a), _strip(a), _run(a)])
 
 
 class _InterleavedTile:
-    """Some rows against a block of columns, `kc` of k: alone, or above others, which read what it interleaves."""
+    """Some rows times a block of columns, `kc` of k. `role`: alone, above others, or below one that stored the
+    interleaved rows."""
 
     def __init__(self, a: Arithmetic, rows: int, role: str) -> None:
         self.a, self.rows, self.role, self.block = a, rows, role, a.k_pack * a.lanes
@@ -44,14 +45,14 @@ class _InterleavedTile:
 
     def function(self) -> IRFunction:
         a, f = self.a, self.f
-        self.words = f.at("i32", "%M", tile_rows(a) if a.flips else 0)  # behind what sums start from
+        self.words = f.at("i32", "%M", tile_rows(a) if a.compensates else 0)  # after the compensation
         whole, places = f.div("%kc", a.k_pack), self.places()
         with f.loop(0, whole, 1, [("ptr", "%N"), *((a.vector, x) for x in self.start(places))]) as g:
             rows_n = [f.at(a.element_n, g.values[0], f.mul("%row_n", d)) for d in range(a.k_pack)]
             after = f.at(a.element_n, g.values[0], f.mul("%row_n", a.k_pack))
             g.next = [after, *self.step(g.index, rows_n, g.values[1:])]
         last = [("ptr", g.values[0]), *((a.vector, x) for x in g.values[1:])]
-        with f.loop(f.mul(whole, a.k_pack), "%kc", a.k_pack, last) as t:  # M is 0 where there is no k
+        with f.loop(f.mul(whole, a.k_pack), "%kc", a.k_pack, last) as t:  # M is padded with zeros
             left = f.sub(f.sub("%kc", t.index), 1)
             rows_n = [f.at(a.element_n, t.values[0], f.mul("%row_n", f.lower(d, left))) for d in range(a.k_pack)]
             t.next = [t.values[0], *self.step(whole, rows_n, t.values[1:])]
@@ -70,14 +71,14 @@ class _InterleavedTile:
         for number, place in enumerate(places):
             old = f.load(a.vector, place, 4)
             value = f.select("%first", a.vector, "zeroinitializer", old)
-            if a.flips:
+            if a.compensates:
                 less = f.load("i32", f.at("i32", "%M", number // a.k_pack), 4)
                 value = f.op(f"add {a.vector} {value}, {f.splat(a.kind, less, a.lanes)}")
             result.append(value)
         return result
 
     def step(self, group: str, rows_n: list[str], sums: list[str]) -> list[str]:
-        """One word of k more."""
+        """One word of k."""
         a, f = self.a, self.f
         interleaved = self.interleaved(group, rows_n)
         result = []
@@ -85,7 +86,7 @@ class _InterleavedTile:
             word = f.load("i32", f.at("i32", self.words, f.mul(group, tile_rows(a)), row), 4)
             m = f.splat(a.kind, word, a.lanes)
             for v, n in enumerate(interleaved):
-                pair = (n, m) if a.flips else (m, n)  # it is N that is 128 higher here
+                pair = (n, m) if a.compensates else (m, n)  # here N has the flipped sign bits
                 result.append(dot(f, a, sums[row * a.k_pack + v], *pair))
         return result
 
@@ -94,7 +95,7 @@ class _InterleavedTile:
         kept = [f.at("i32", "%interleaved", f.mul(group, self.block), v * a.lanes) for v in range(a.k_pack)]
         if self.role == "below":
             return [f.load(a.vector, place, 4) for place in kept]
-        found = [raised(f, a, cells(f, a, a.source_n, line, self.block), self.block) for line in rows_n]
+        found = [sign_flipped(f, a, cells(f, a, a.source_n, line, self.block), self.block) for line in rows_n]
         words = [as_words(f, a, x) for x in interleave(f, a, found)]
         if self.role == "above":
             for x, place in zip(words, kept, strict=True):
@@ -103,8 +104,8 @@ class _InterleavedTile:
 
 
 def interleave(f: IRFunction, a: Arithmetic, rows: list[str]) -> list[str]:
-    """Rows of elements as vectors of words, each word the elements of one column. Vector v holds, of every 4 · k_pack
-    columns, the v-th four."""
+    """Rows of elements as vectors of words, each with the elements of one column. Of every 4 · k_pack columns, vector v
+    has the v-th four."""
     bits, count = 32 // a.k_pack, a.k_pack * a.lanes
     if a.k_pack == 2:
         return _unpacked(f, rows[0], rows[1], bits, count)
@@ -124,8 +125,8 @@ def _unpacked(f: IRFunction, x: str, y: str, bits: int, count: int) -> list[str]
     return result
 
 
-def _straighten(a: Arithmetic) -> IRFunction:
-    """The sums of blocks of columns, put in their columns' order."""
+def _reorder(a: Arithmetic) -> IRFunction:
+    """Reorder the sums of blocks by their columns."""
     f = IRFunction("straighten", STRAIGHTEN)
     kind = vector("i32", QUARTER)
     with f.loop(0, "%blocks") as b:
@@ -138,7 +139,7 @@ def _straighten(a: Arithmetic) -> IRFunction:
 
 
 def _strip(a: Arithmetic) -> IRFunction:
-    """All rows against a strip of N, whose M lies packed: whole blocks, and one that ends with the last column."""
+    """All rows times a strip of N, with M packed: whole blocks, and one that ends with the last column."""
     f = IRFunction("strip", STRIP)
     high, block = tile_rows(a), a.k_pack * a.lanes
     panel = f.mul(a.emit_rows_n(f, a.emit_groups(f, "%kc")), high)

@@ -1,1 +1,1 @@
-"""Products of structured values: fields lie apart, a tile of P keeps all fields of its cells in registers."""
+"""Products of structured values: fields are separate arrays; a tile of P keeps all fields of its cells in registers."""

@@ -1,4 +1,4 @@
-"""A product of structured values, by its kernel: fields packed into panels, tiles, and back to where P lies."""
+"""A product of structured values: fields packed into panels, tiles, and unpacked to P."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewise.backends.cpu.runtime.pool import num_threads, run_job, run_tasks
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.timing import least_seconds
 
-BETWEEN = 1 << 27  # instructions of one thread between two chances to be interrupted
+BETWEEN = 1 << 27  # instructions of a thread between two checks for Ctrl-C
 ROUNDS = 200_000  # 3 ms to 7 ms
 
 
@@ -52,7 +52,7 @@ def multiply(algebra: StructuredAlgebra, M: Sequence[Array], N: Sequence[Array],
         for y, place in zip(N, right, strict=True):
             _pack(functions, y, panels, c.NR, 1, place, threads)
         tables = [(ctypes.c_void_p * len(side))(*side) for side in (left, right, made)]
-        work = c.MR * c.tile[1] * panels * k * c.step.operations  # instructions of a panel of rows
+        work = c.MR * c.tile[1] * panels * k * c.step.operations  # per panel of rows
         each = max(1, min(-(-rows // (4 * threads)), 64, BETWEEN // work))
         tasks, some = -(-rows // each), threads * max(1, BETWEEN // (each * work))
         where = {name: ctypes.addressof(table) for name, table in zip("MNP", tables, strict=True)}
@@ -76,9 +76,10 @@ def _pack(functions: dict[str, int], x: Array, panels: int, width: int, axis: in
     )  # fmt: skip
 
 
-def limit(algebra: StructuredAlgebra, threads: int | None = None) -> float:
-    """Steps a second of all threads when nothing is loaded, stored or waited for: the issue limit, measured here."""
-    c, threads = cells_of(algebra), threads or num_threads()
+def limit(algebra: StructuredAlgebra) -> float:
+    """The issue limit, measured: steps a second of all threads with no loads or stores and no step waiting for
+    another."""
+    c, threads = cells_of(algebra), num_threads()
     function, memory = _compiled(c)["limit"], (ctypes.c_char * 512)()
     job = job_of(M=ctypes.addressof(memory), k=ROUNDS)
     best = least_seconds(lambda: run_tasks(function, ctypes.addressof(job), threads, threads), 8)

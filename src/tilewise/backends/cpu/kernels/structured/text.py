@@ -3,8 +3,8 @@
 pack     an operand's field as panels: dst[panel][k][lane]; lanes past the edge repeat the last one
 tile     MR × NV vectors of P, all fields of their cells in registers over kc; one program a step
 run      a task's tiles: strips of k, panels of N, panels of M
-unpack   a field of P from its tiles [rows][panels][MR][NR] to where it lies
-limit    the step alone, on registers: what no kernel with these instructions can beat
+unpack   a field of P from its tiles [rows][panels][MR][NR] to P's layout
+limit    the step alone, on registers: the upper bound for these instructions
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.runtime.target import Target
 from tilewise.system.llvm_text import IRFunction, module
 
-STRIP_BYTES = 24 * 1024  # of a panel of N: a strip of k stays in the first cache
+STRIP_BYTES = 24 * 1024  # of a panel of N: a strip of k stays in L1
 SIZES = (1, 2, 4, 8)  # of the elements that are packed
 
 
 @dataclass(frozen=True)
 class StructuredArithmetic:
-    """What a kernel computes: the algebra, on a machine."""
+    """The algebra of a kernel and its target."""
 
     algebra: StructuredAlgebra
     target: Target
@@ -42,12 +42,12 @@ class StructuredArithmetic:
 
     @cached_property
     def lanes(self) -> int:
-        """Of every field alike: as many as the widest has in a register."""
+        """The same for every field: the lanes of the widest one."""
         return self.target.vector_bytes // max(dtype.itemsize for dtype in self.dtypes)
 
     @cached_property
     def tile(self) -> tuple[int, int]:
-        """Rows and vectors of P whose fields half of the registers hold; the other half is for the step."""
+        """Rows and vectors of P whose fields take half of the registers; the step uses the other half."""
         cells = max(1, self.target.registers // (2 * len(self.dtypes)))
         return (4, 2) if cells >= 8 else (cells, 1)
 
@@ -101,7 +101,7 @@ def _tile(c: StructuredArithmetic) -> IRFunction:
 
 
 def _steps(c: StructuredArithmetic, f: IRFunction, k: str, values: list[str]) -> list[str]:
-    """All cells of the tile, one k further."""
+    """One k for all cells of the tile."""
     rows, vectors = c.tile
     fields, result = len(c.dtypes), list(values)
     right = []
@@ -200,7 +200,8 @@ def _unpack(size: int) -> IRFunction:
 
 
 def _limit(c: StructuredArithmetic) -> IRFunction:
-    """Every cell of a tile takes its neighbour's value in turn, `k` times: none can be left out or waits."""
+    """Every cell of a tile accumulates its neighbour's value in turn, `k` times: LLVM can remove no step, and none
+    waits."""
     f = IRFunction("limit", TASK_PARAMS, public=True)
     job = JobReader(f)
     place, fields, cells = job.pointer("M"), len(c.dtypes), c.tile[0] * c.tile[1]

@@ -1,4 +1,4 @@
-"""`tiny`: any strides, any extents, where nothing is to be converted; for so few steps that the call is the cost."""
+"""`tiny`: any strides and extents, without conversions; for so few steps that the call dominates."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tilewise.core.blocking import Blocking, RegisterTile
 from tilewise.core.problem import Problem
 
 IDEA = "a call that costs more than its arithmetic"
-STEPS = 2048  # up to which the call is the cost
-# and vectors of steps, each of which waits for the one before: 100x20x1 of float32 took 3.2 microseconds, by `dots` 0.8
-WAITING = 256
-DOTS = 6  # k of a stack of dot products: 10000x8 of float32 took 1.1 times as long as by `dots`, 10000x16 1.6 times
+STEPS = 2048  # up to so many steps the call dominates
+# and up to so many dependent vector steps: 100x20x1 float32 took 3.2 microseconds, with `dots` 0.8
+DEPENDENT_STEPS = 256
+DOTS = 6  # most k of a stack of dot products: 10000x8 float32 took 1.1 times as long as with `dots`, 10000x16 1.6 times
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -25,8 +25,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     columns = view.n
     if view.n_along_n and view.p_along_n:
         columns = -(-view.n * problem.algebra.partial.itemsize // tile.vector_bytes)
-    waiting = DOTS if problem.stack and is_dot(view) else WAITING
-    return "so small that the call is the cost" if view.m * view.k * columns <= waiting else ""
+    dependent_steps = DOTS if problem.stack and is_dot(view) else DEPENDENT_STEPS
+    return "so small that the call is the cost" if view.m * view.k * columns <= dependent_steps else ""
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:

@@ -1,7 +1,7 @@
-"""`tiny`: products whose call costs more than their arithmetic. No packing, no scratch memory, no threads.
+"""`tiny`: products whose call costs more than their arithmetic. No packing, no workspace, no threads.
 
-A row of P at a time, vectors along its columns where N's and P's lie side by side, else element by element. Called with
-the addresses of NumPy's own array objects, whose first field after the header is where their elements are.
+A row of P at a time, by vectors where rows of N and P are contiguous, else element by element. `enter` takes NumPy's
+array objects, whose first field after the header is the address of their elements.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from tilewise.algebra.to_llvm import vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
-from tilewise.backends.cpu.kernels.shared.masks import along, load_lanes, store_lanes
+from tilewise.backends.cpu.kernels.shared.masks import load_lanes, store_lanes, vector_loop
 from tilewise.system.llvm_text import IRFunction, module
 
 
@@ -45,7 +45,7 @@ def _member(a: Arithmetic) -> IRFunction:
             f.either(fresh, lambda: store_lanes(f, a, total, place, lanes, mask), onto)
 
     def by_vectors() -> None:
-        along(f, a, n, columns)
+        vector_loop(f, a, n, columns)
 
     def one_by_one() -> None:
         with f.loop(0, m) as i, f.loop(0, n) as j:
@@ -68,7 +68,7 @@ def _member(a: Arithmetic) -> IRFunction:
 
 
 def _run(a: Arithmetic) -> IRFunction:
-    """One task: a run of members of the stack, `task_m` of them."""
+    """One task: `task_m` members of the stack."""
     f = IRFunction("run", TASK_PARAMS, public=True)
     job = JobReader(f)
     each, members = job.fields("task_m", "members")

@@ -1,4 +1,4 @@
-"""Products that lie in the caches whole."""
+"""Products that fit the caches."""
 
 from tilewise.backends.cpu.family import family
 from tilewise.backends.cpu.kernels.unpacked import model, text

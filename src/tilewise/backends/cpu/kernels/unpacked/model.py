@@ -1,38 +1,39 @@
-"""`unpacked`: rows of N side by side, M with any strides, and P too where it has few rows; for what lies in the caches,
-or has few rows."""
+"""`unpacked`: contiguous rows of N, M with any strides, and P too where it has few rows; for operands in cache, or few
+rows."""
 
 from __future__ import annotations
 
 import math
 
-from tilewise.backends.cpu.family import View, rows_collide, whole_pages_apart
+from tilewise.backends.cpu.family import View, rows_alias_4k, rows_collide
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, rows_apart, short_stretches
+from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, split_columns, split_k_contiguous, split_rows
 from tilewise.core.blocking import SKINNY, TALL_K, THIN_ROW, Blocking, RegisterTile, broadcast_costs, is_short
 from tilewise.core.problem import Problem
 
 IDEA = "everything lies in the caches; M and N are read where they lie"
-STEPS = 2**23  # times bytes, up to which packing costs more than it brings: 128³ in float32
-PANELS = 6  # of M's rows, up to which a packed N is read too seldom
-SECOND_CACHE = 2**20  # bytes that it holds of each operand
-FAR_N = 2**20  # bytes of N that a few rows wait for, where it is not prefetched; one tile of rows waits for more
-DEPTH = 512  # of a strip of k
-P_NEAR = 2**19  # bytes of P up to which it may be written in any order; beyond, along its rows
-N_NEAR = 2**15  # bytes of N that stay in the first cache while P is written along its rows
-COLUMNS = 16  # vectors of them from which packing a handful of rows pays, where nothing is multiplied and added (NEON)
-PACKED = 32, 8  # columns and k from which packing M and N pays, where an element in every lane takes a port
-PACKED_QUIET = 24, 4  # and where every load would have to make signalling NaN quiet too
-PACKED_ROWS = 8  # of M, from which packing N pays where its rows collide (NEON)
-SHALLOW = 32  # k up to which P is the cost, and M and N are read where they lie
-# on NEON, whose second cache has a megabyte: bytes of N up to which one row, a few, and some find it near
+STEPS = 2**23  # steps × bytes of an element up to which packing does not pay: 128³ in float32
+PANELS = 6  # panels of M up to which packed N would be read too few times
+SECOND_CACHE = 2**20  # most bytes of each operand in L2
+FAR_N = 2**20  # bytes of N from which a few rows need its prefetching; more for one tile of rows
+DEPTH = 512  # KC
+P_NEAR = 2**19  # bytes of P up to which the order of its stores does not matter; beyond, it is written along its rows
+N_NEAR = 2**15  # bytes of N that stay in L1 while P is written along its rows
+COLUMNS = 16  # vectors of columns from which packing a handful of rows pays for semirings other than plus_times (NEON)
+PACKED = 32, 8  # columns and k from which packing M and N pays, where a broadcast takes a port
+PACKED_QUIET = 24, 4  # the same where every load would also quiet signalling NaN
+PACKED_ROWS = 8  # rows from which packing N pays where its rows collide in L1 (NEON)
+SHALLOW = 32  # k up to which writing P is the cost, and M and N are read in place
+# NEON, with an L2 of 1 MB: most bytes of N for one row, a few, and some
 NEON_ONE, NEON_FEW, NEON_SOME = 3 * 2**17, 11 * 2**16, 5 * 2**16
 WORTH_PACKING = 2**16  # steps
-SHALLOWEST, WIDE_P, WIDE_ROW = 6, 2**18, 1200  # k; bytes of P, and of a row of it, of which that is so with more k
-NEON_SHALLOW = 16  # there, where the first cache does not hold N: it is read again for every tile of rows
-NEON_WIDTH = 5  # vectors of a tile that is as wide as P, so that M is read once
-FEWEST = 4  # rows that read N once, wherever it lies, where no other family makes a P whose rows lie apart
-P_APART = 8  # k from which a P whose rows are not side by side is made apart and then written
-NEON_DEEP = 384  # k of float64 up to which that is the faster: 600x500x9 took 1.08 times as long as by `packed_n`
+# NEON: k up to which writing P is the cost; bytes of P and of its rows for which it is with more k
+SHALLOWEST, WIDE_P, WIDE_ROW = 6, 2**18, 1200
+NEON_SHALLOW = 16  # SHALLOW on NEON where N exceeds L1: it is read again for every tile of rows
+NEON_WIDTH = 5  # most vectors of a tile that is as wide as P, so that M is read once
+FEWEST = 4  # most rows for which N is read once from any memory, where no other family takes a P with strided rows
+P_APART = 8  # k from which a P without contiguous rows is summed in a buffer and then stored
+NEON_DEEP = 384  # k of float64 up to which such a tile is faster: 600x500x9 took 1.08 times as long as with `packed_n`
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -49,7 +50,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if _thin(problem, view, tile):
         return f"{view.m} rows and {view.n} columns of a long k: M and N are read once where they lie"
     neon = tile.neon and problem.dtype.kind == "f" and problem.semiring.multiplies
-    if neon and _writes_more_than_it_reads(view, n):
+    if neon and _p_dominates(view, n):
         return ""
     shallow = NEON_SHALLOW if neon and view.k * n > 2 * N_NEAR else SHALLOW
     if view.k <= shallow and view.k * n <= SECOND_CACHE:
@@ -58,7 +59,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return _on_neon(problem, view, tile)
     if view.m * n > SECOND_CACHE or view.m * k > SECOND_CACHE or view.k * n > 2 * SECOND_CACHE:
         return ""
-    if view.k * n == 2 * SECOND_CACHE and view.m > SKINNY and _floats_fall_together(problem, view, tile):
+    if view.k * n == 2 * SECOND_CACHE and view.m > SKINNY and _rows_alias(problem, view, tile):
         return ""
     far = view.k * n > (FAR_N if view.m > tile.MR else FAR_N * 5 // 4)
     if 3 < view.m <= SKINNY and far and view.n >= 4 * tile.NR and not tile.neon:
@@ -68,29 +69,30 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 
 
 def _thin(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    """Whether P is small and k long, so that M and N are read once and nothing is left to be packed for. One row of a
-    few columns goes by `few_rows` on NEON, which prefetches rows of N (1x10^5x16 of float32 2.7 times as fast)."""
+    """Whether P is small and k long: M and N are read once, and packing would not pay. One row of a few columns is left
+    to `few_rows` on NEON, which prefetches rows of N (1x10^5x16 float32 2.7 times as fast)."""
     one_row = tile.neon and view.m == 1 and view.n > 3 and problem.dtype.kind == "f" and problem.semiring.multiplies
     return view.k >= TALL_K and view.m <= SKINNY and view.n * problem.dtype.itemsize <= THIN_ROW and not one_row
 
 
-def _writes_more_than_it_reads(view: View, n: int) -> bool:
-    """On NEON, of `n` bytes a row of P: whether P is the cost and large, so that `packed_n`'s tiles, each of which
-    prefetches its cells of P, are the faster (155x10x1243 of float32 1.17 times, 987x14x2174 of float64
-    1.44 times; 73x14x161 0.96 times)."""
+def _p_dominates(view: View, n: int) -> bool:
+    """NEON, `n` bytes per row of P: whether writing a large P dominates, so that `packed_n`, whose tiles prefetch their
+    cells of P, is faster (155x10x1243 float32 1.17 times, 987x14x2174 float64 1.44 times; 73x14x161 0.96 times)."""
     wide = view.m * n >= WIDE_P and n >= WIDE_ROW
     shallow = 1 < view.k <= SHALLOWEST or (wide and view.k <= SHALLOW)
     return shallow and min(view.m, view.n) > SKINNY and view.m_along_k and view.m * view.k * view.n >= WORTH_PACKING
 
 
-def _floats_fall_together(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    """512² and 256x1024 of float64, 512x1024 of float32: 17 to 48 rows took 1.08 to 1.67 times as long as packed, where
-    widths 16 wider took no longer; an N of half the size (256x512 of float64) loses nothing."""
-    return problem.dtype.kind == "f" and problem.semiring.multiplies and whole_pages_apart(problem, view, tile)
+def _rows_alias(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    """Whether rows of N alias in L1, for floats: with 512² and 256x1024 float64 and 512x1024 float32, 17 to 48 rows
+    took 1.08 to 1.67 times as long as packed; widths 16 wider took no longer, and an N of half the size loses
+    nothing."""
+    return problem.dtype.kind == "f" and problem.semiring.multiplies and rows_alias_4k(problem, view, tile)
 
 
 def _on_neon(problem: Problem, view: View, tile: RegisterTile) -> str:
-    """By bytes of N: without masks and with short vectors, reading it by columns from afar costs more than packing."""
+    """NEON: by the bytes of N, because without masks and with short vectors reading it by columns from memory costs
+    more than packing."""
     size = problem.dtype.itemsize
     m, bytes_n = view.m, view.k * view.n * size
     if m >= PACKED_ROWS and rows_collide(problem, view, tile):
@@ -103,7 +105,8 @@ def _on_neon(problem: Problem, view: View, tile: RegisterTile) -> str:
 
 
 def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    """On NEON: a handful of rows by `few_rows`, more by `packed`; both repeat M's elements once for many columns."""
+    """NEON: whether `few_rows` (a handful of rows) or `packed` is better; both replicate M's elements once for many
+    columns."""
     if not tile.neon or problem.semiring.multiplies or problem.dtype.itemsize < 4 or is_short(problem):
         return False
     if view.m <= SKINNY:
@@ -113,20 +116,19 @@ def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def KC(problem: Problem) -> int:
-    """Strips of k alike, near DEPTH."""
+    """Equal strips of k, near DEPTH."""
     return math.ceil(problem.k / max(1, round(problem.k / DEPTH)))
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    """Stretches of a long k where P is small. Else rows or columns of P, whichever are more; where P is the cost rows,
-    as long as there are enough: columns would be written in pieces, and what lies between them is another worker's (two
-    threads took up to 2.5 times as long)."""
+    """K splits of a long k where P is small. Else rows or columns of P, whichever are more; rows where writing P
+    dominates and there are enough: columns would be written in pieces, and two threads took up to 2.5 times as long."""
     if x.k >= TALL_K and x.m <= SKINNY and x.n * a.bytes <= THIN_ROW:
-        count, each = short_stretches(x, (x.m + x.n) * a.bytes)
+        count, each = split_k_contiguous(x, (x.m + x.n) * a.bytes)
         if count > 1:
             sums = x.members * count * x.m * x.n * a.bytes
             return Tasks(x.members * count, tasks_k=count, task_m=x.m, task_n=x.n, task_k=each, sums=sums)
     sums = 0 if x.rows_of_P else x.members * x.m * x.n * a.bytes
     if x.m < x.n and (x.k > SHALLOW or x.m < x.workers * a.MR):
-        return columns_apart(a, x, 0, 2, 1, x.k, sums)
-    return rows_apart(a, x, 0, 0, 1, x.k, sums)
+        return split_columns(a, x, 0, 2, 1, x.k, sums)
+    return split_rows(a, x, 0, 0, 1, x.k, sums)

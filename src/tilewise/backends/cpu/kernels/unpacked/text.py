@@ -1,9 +1,8 @@
-"""`unpacked`: everything lies in the caches, so packing would cost more than it brings.
+"""`unpacked`: operands fit the caches, so packing would cost more than it saves.
 
-Tiles take M and N where they lie, and are as high and as wide as rows and columns divide evenly. A strip of KC rows of
-N is walked along its columns; the tiles below each other find the same piece of it in the first cache. It is touched
-along its rows before, in case it lies in no cache: where it was not among the last few. A long k of a small P is cut
-into stretches, whose sums `reduce` adds up.
+Tiles read M and N in place, and are as high and wide as rows and columns divide evenly. A strip of KC rows of N is
+processed along its columns; tiles below each other find the same part of it in L1. N is touched along its rows first if
+it was not among the last few and so may be in no cache. A long k of a small P is split, and `reduce` adds the sums.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from tilewise.backends.cpu.kernels.unpacked.model import N_NEAR, P_NEAR
 from tilewise.system.llvm_text import IRFunction, Numbers, module
 
 LINE = 64  # bytes
-PLACES = 8  # of N that are remembered: about as many as the second cache holds
-SPREAD = 0x9E3779B97F4A7C15 - 2**64  # 2⁶⁴ by the golden ratio: its products' high bits are spread evenly
+REMEMBERED = 8  # addresses of N that are remembered: about as many as L2 holds
+GOLDEN = 0x9E3779B97F4A7C15 - 2**64  # 2⁶⁴ / golden ratio: Fibonacci hashing by the high bits of the product
 
 PIECE = "ptr job, ptr M, ptr N, ptr P, i64 rows, i64 depth, i64 cols, i64 row_p, i64 onto"
 TOUCH = "ptr N, i64 row_n, i64 cols, i64 kc"
@@ -27,7 +26,7 @@ TOUCH = "ptr N, i64 row_n, i64 cols, i64 kc"
 
 def unpacked_module(a: Arithmetic) -> str:
     grids = (part for form in forms(a) for part in grid_functions(a, form))
-    places = Numbers("places", PLACES)
+    places = Numbers("places", REMEMBERED)
     sums = [write_function(a), reduce_function(a)]
     return module([*grids, places, _is_new(), _touch(a), _piece(a), _run(a), _enter(), *sums])
 
@@ -38,11 +37,11 @@ def forms(a: Arithmetic) -> list[ExactForm]:
 
 
 def _is_new() -> IRFunction:
-    """Whether an N was not among the last few: then it may lie in no cache. It is remembered from here on."""
+    """Whether N was not among the last few and so may be in no cache. It is remembered from here on."""
     f = IRFunction("is_new", "ptr N", result="i1")
     key = f.op("ptrtoint ptr %N to i64")
-    spread = f.op(f"mul i64 {key}, {SPREAD}")
-    place = f.at("i64", "@places", f.op(f"lshr i64 {spread}, {65 - PLACES.bit_length()}"))
+    spread = f.op(f"mul i64 {key}, {GOLDEN}")
+    place = f.at("i64", "@places", f.op(f"lshr i64 {spread}, {65 - REMEMBERED.bit_length()}"))
     last = f.op(f"load atomic i64, ptr {place} monotonic, align 8")
     f.do(f"store atomic i64 {key}, ptr {place} monotonic, align 8")
     f.do(f"ret i1 {f.test('ne', last, key)}")
@@ -50,9 +49,9 @@ def _is_new() -> IRFunction:
 
 
 def _touch(a: Arithmetic) -> IRFunction:
-    """A byte of every line of a strip of N, along its rows: what comes from memory comes in one stream, which a machine
-    foresees, where tiles take a piece of each row. Neoverse-N1 drops prefetches that wait for memory, so these are
-    loads. Rows that follow each other are one."""
+    """Load a byte of every cache line of a strip of N, along its rows: one sequential stream, which the hardware
+    prefetches, where tiles read a piece of each row. Loads, because Neoverse-N1 drops prefetches that miss to memory.
+    Contiguous rows are one."""
     f = IRFunction("touch", TOUCH)
     joined = f.test("eq", "%row_n", "%cols")
     rows = f.select(joined, "i64", 1, "%kc")
@@ -68,8 +67,8 @@ def _touch(a: Arithmetic) -> IRFunction:
 
 
 def _run(a: Arithmetic) -> IRFunction:
-    """One task: a piece of one member's P, of all of k or a stretch of it; its sums are left apart where `reduce` adds
-    them up or writes them."""
+    """One task: a piece of one member's P, all of k or a split of it; its sums are stored separately where `reduce`
+    adds or stores them."""
     f = IRFunction("run", TASK_PARAMS, public=True)
     job, t = JobReader(f), task_of(f, a, "kmn")
     n, row_p, onto = job.fields("n", "row_p", "onto")
@@ -90,7 +89,7 @@ def _enter() -> IRFunction:
 
 
 def _piece(a: Arithmetic) -> IRFunction:
-    """Some rows and columns of P, and so much of k."""
+    """Some rows and columns of P, `depth` of k."""
     f = IRFunction("piece", PIECE)
     m, k, n, KC, row_m, col_m, row_n = JobReader(f).fields("m", "k", "n", "KC", "row_m", "col_m", "row_n")
     fresh, row_bytes = f.test("eq", "%onto", 0), f.mul(n, a.bytes)

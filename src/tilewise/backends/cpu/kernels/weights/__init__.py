@@ -1,1 +1,1 @@
-"""Whether integers are weights, before sums are made of them."""
+"""The check that integer operands of min_plus and max_plus are within the range of weights."""

@@ -1,4 +1,4 @@
-"""The scan of integer operands of min_plus and max_plus for values that are no weights, prepared for a product."""
+"""The prepared check of integer operands of min_plus and max_plus for values outside the range of weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.core.problem import Layout, Problem
 from tilewise.system.builtin_call import builtin
 
-FEW = 4096  # cells that are scanned with the interpreter's lock held
+FEW = 4096  # most cells that are scanned while holding the GIL
 
 
 @lru_cache(maxsize=8)
@@ -27,13 +27,14 @@ def _called(itemsize: int, few: bool) -> Callable[..., int]:
     return builtin(_compiled(itemsize)["within_arrays"], "woo", keeps_gil=few)
 
 
-class Look:
-    """Whether operands that lie as a problem's do are all weights."""
+class WeightCheck:
+    """Whether all elements of operands with a problem's layouts are weights."""
 
     def __init__(self, edges: NoEdge, sizes: tuple[tuple[int, DType], ...]) -> None:
         """`sizes`: elements of M and of N, and their dtypes."""
         size = edges.dtype.itemsize
-        counts = [count if of.itemsize == size else 0 for count, of in sizes]  # what a narrower dtype holds is a weight
+        # every value of a narrower dtype is a weight
+        counts = [count if of.itemsize == size else 0 for count, of in sizes]
         natural = 2 ** (8 * size)
         self.fields = (ctypes.c_uint64 * len(RECORD))(
             *counts, edges.min_weight % natural, edges.max_weight - edges.min_weight
@@ -46,15 +47,15 @@ class Look:
         return bool(self._called(self.record, M, N))
 
 
-def look_at(edges: NoEdge, problem: Problem) -> Look | None:
-    """A look for operands like a problem's; None where elements lie apart."""
+def weight_check(edges: NoEdge, problem: Problem) -> WeightCheck | None:
+    """A check for operands with a problem's layouts; None where they are not contiguous."""
     m, k, n, stack = problem.m, problem.k, problem.n, problem.stack
     of_m, of_n = _elements(problem.layout_m, m, k, stack), _elements(problem.layout_n, k, n, stack)
-    return Look(edges, ((of_m, problem.dtype_m), (of_n, problem.dtype_n))) if of_m and of_n else None
+    return WeightCheck(edges, ((of_m, problem.dtype_m), (of_n, problem.dtype_n))) if of_m and of_n else None
 
 
 def _elements(layout: Layout, rows: int, cols: int, stack: tuple[int, ...]) -> int:
-    """How many an operand has; 0 where they lie apart. An axis that it is broadcast over adds none."""
+    """The number of elements of an operand; 0 if it is not contiguous. A broadcast axis adds none."""
     inner = sorted((step, extent) for step, extent in ((layout.row, rows), (layout.col, cols)) if extent > 1)
     axes = [*inner, *((step, extent) for step, extent in zip(layout.stack[::-1], stack[::-1], strict=True) if step)]
     count = 1

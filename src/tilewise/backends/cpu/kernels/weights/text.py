@@ -1,7 +1,7 @@
-"""A look through two operands as LLVM IR: whether all of their integers are from the lightest weight to the heaviest.
+"""The check of two operands as LLVM IR: whether all of their integers are from the least weight to the greatest.
 
-From the lightest on, what is lighter wraps to far above: one unsigned maximum over each operand decides. Elements lie
-side by side, in whatever order.
+Relative to the least weight, lower values wrap to large unsigned ones: one unsigned maximum over each contiguous
+operand decides.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 from tilewise.system.llvm_text import IRFunction, module
 
 RECORD = ("count_m", "count_n", "lightest", "most")  # its fields: elements of each operand, and the range
-VECTOR = 64  # bytes that are looked at together
+VECTOR = 64  # bytes per vector
 
 
 def weights_module(itemsize: int) -> str:
     """`within(record, M, N)` of elements at addresses, `within_arrays` of array objects: 1 where all are weights."""
-    look = _Look(f"i{8 * itemsize}", VECTOR // itemsize)
-    return module([look.farthest(), _within(), _within_arrays()])
+    check = _Check(f"i{8 * itemsize}", VECTOR // itemsize)
+    return module([check.farthest(), _within(), _within_arrays()])
 
 
-class _Look:
+class _Check:
     def __init__(self, kind: str, lanes: int) -> None:
         self.kind, self.lanes, self.vector = kind, lanes, f"<{lanes} x {kind}>"
 
     def farthest(self) -> IRFunction:
-        """How far above the lightest the farthest of `count` elements is."""
+        """The greatest unsigned distance of `count` elements from the least weight."""
         f = IRFunction("farthest", "ptr X, i64 count, i64 lightest", result="i64")
         kind, vector = self.kind, self.vector
         lightest = "%lightest" if kind == "i64" else f.op(f"trunc i64 %lightest to {kind}")

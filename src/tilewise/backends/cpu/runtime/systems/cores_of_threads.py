@@ -1,4 +1,4 @@
-"""Where threads run and may run, on Linux: its calls, written into a function's IR."""
+"""The current core and the affinity of threads on Linux: calls emitted into a function's IR."""
 
 from __future__ import annotations
 

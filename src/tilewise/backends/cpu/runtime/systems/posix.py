@@ -9,7 +9,7 @@ from tilewise.system.llvm_text import IRFunction
 
 
 class Posix:
-    """Methods for threads write calls of the system into a function's IR; `cores` is called from Python. `lock`,
+    """The methods for threads emit system calls into a function's IR; `cores` is called from Python. `lock`,
     `condition` and `thread` are addresses in the pool, with room for any system's objects."""
 
     cores_of_threads: CoresOfThreads | None = None  # None: the system has no such calls, and no affinity is changed

@@ -1,4 +1,4 @@
-"""Sums across the lanes of vectors, many at once, and where they go: into P, onto it, or unrounded into a place that
+"""Horizontal sums of many vectors at once, and their stores: into P, added to P, or unrounded into the buffer that
 `reduce` reads."""
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from tilewise.system.llvm_text import IRFunction
 
 
 def size_of(dtype: DType) -> str:
-    """A type of an element's size."""
+    """An LLVM type of the size of an element."""
     return f"[{dtype.itemsize} x i8]"
 
 
-def keep(f: IRFunction, a: Arithmetic, total: Value, place: str, *, planes: bool = False) -> None:
-    """Into P, or onto what it holds; with `planes`, perhaps unrounded into a place of its own, imaginary parts `plane`
-    behind the real ones."""
+def store_cell(f: IRFunction, a: Arithmetic, total: Value, place: str, *, planes: bool = False) -> None:
+    """Store to P, or add to it; with `planes` possibly unrounded into a separate buffer, imaginary parts `plane`
+    elements after the real ones."""
 
     def write(value: Value) -> None:
         store(f, a.target, a.partial, a.result, value, place, 1)
@@ -28,27 +28,27 @@ def keep(f: IRFunction, a: Arithmetic, total: Value, place: str, *, planes: bool
     def rounded() -> None:
         f.either(f.test("eq", "%onto", 0), lambda: write(total), onto)
 
-    def apart() -> None:
+    def unrounded() -> None:
         for i, x in enumerate(total):
             f.store(a.kind, x, f.at(a.kind, place, f.mul("%plane", i)), a.bytes)
 
     if planes:
-        f.either(f.test("eq", "%plane", 0), rounded, apart)
+        f.either(f.test("eq", "%plane", 0), rounded, unrounded)
     else:
         rounded()
 
 
-def across(f: IRFunction, a: Arithmetic, totals: list[str]) -> list[str]:
-    """The sum over each vector's lanes."""
-    left, lanes = added_up(f, a, totals)
-    return apart(f, a.kind, left, lanes, len(totals))
+def horizontal_sums(f: IRFunction, a: Arithmetic, totals: list[str]) -> list[str]:
+    """The horizontal sum of each vector."""
+    left, lanes = reduce_vectors(f, a, totals)
+    return extract_lanes(f, a.kind, left, lanes, len(totals))
 
 
-def added_up(f: IRFunction, a: Arithmetic, totals: list[str], sums: int = 1) -> tuple[list[str], int]:
-    """Those sums, `sums` in each vector, one after the other in vectors of so many lanes. Two vectors are halved
-    together: one's halves are added in the low half of a third, the other's in its high half; so their number halves
-    with every round, and not only their lanes."""
-    lanes, left = a.lanes, list(totals)  # a vector holds what is still to be added of `sums` sums
+def reduce_vectors(f: IRFunction, a: Arithmetic, totals: list[str], sums: int = 1) -> tuple[list[str], int]:
+    """The horizontal sums, packed into vectors of so many lanes; initially a vector holds the terms of `sums` sums. Two
+    vectors are reduced together: the halves of one are added into the low half of the result, those of the other into
+    its high half; so each round halves the number of vectors, and not only their lanes."""
+    lanes, left = a.lanes, list(totals)
     while lanes > sums:
         pairs: list[tuple[str, str | None]] = [(left[0], None)]
         if len(left) > 1:
@@ -59,8 +59,8 @@ def added_up(f: IRFunction, a: Arithmetic, totals: list[str], sums: int = 1) -> 
     return left, lanes
 
 
-def apart(f: IRFunction, kind: str, registers: list[str], lanes: int, count: int) -> list[str]:
-    """The first `count` lanes of some vectors, each by itself."""
+def extract_lanes(f: IRFunction, kind: str, registers: list[str], lanes: int, count: int) -> list[str]:
+    """The first `count` lanes of some vectors as scalars."""
     if lanes == 1:
         return registers
     cells = [(register, lane) for register in registers for lane in range(lanes)]
@@ -69,7 +69,7 @@ def apart(f: IRFunction, kind: str, registers: list[str], lanes: int, count: int
 
 
 def _picked(f: IRFunction, a: Arithmetic, pair: tuple[str, str | None], size: tuple[int, int], half: int) -> str:
-    """One half of what each sum in x has lanes for, and then of each in y."""
+    """Half of the terms of each sum in x, then of each in y."""
     (x, y), (lanes, sums) = pair, size
     each, kind = lanes // sums, f"<{lanes} x {a.kind}>"
     chosen = [sum_ * each + half * (each // 2) + i for sum_ in range(sums) for i in range(each // 2)]
