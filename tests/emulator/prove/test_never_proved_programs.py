@@ -4,56 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from tilewise.emulator.check.loading import choose, load
-from tilewise.emulator.check.prepared import Prepared
-from tilewise.emulator.limits import DEFAULT
-from tilewise.emulator.prove.prove import Verdict, prove
+from proof_programs import (
+    ARRAYS,
+    GLOBAL,
+    INSIDE,
+    LAUNCH,
+    MEETS,
+    RIGHT,
+    SHARED,
+    SIZE,
+    START,
+    between,
+    passing,
+    program,
+    proof_of,
+    sums,
+)
+from tilewise.emulator.prove.prove import Verdict
 
 pytest.importorskip("z3")
-
-PROGRAM = """
-#include <cstdio>
-#include <cstdlib>
-#include <utility>
-{before}
-__global__ void move(float* x, float* y, int n)
-{{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    {kernel}
-}}
-{between}
-int main(int argc, char** argv)
-{{
-    {host}
-}}
-"""
-KERNEL = "if (i < n) y[i] = x[i];"
-ARRAYS = "float *a, *b; cudaMalloc(&a, n * sizeof(float)); cudaMalloc(&b, n * sizeof(float));"
-SIZE = "int n = 1000;"
-LAUNCH = "move<<<(n + 255) / 256, 256>>>(a, b, n);"
-RIGHT = f"{SIZE} {ARRAYS} {LAUNCH}"
-INSIDE, GLOBAL, START, SHARED, MEETS = "global bounds", "global races", "launch", "shared bounds", "shared races"
-
-
-def program(host: str = RIGHT, kernel: str = KERNEL, before: str = "", between: str = "") -> str:
-    return PROGRAM.format(host=host, kernel=kernel, before=before, between=between)
-
-
-def passing(arguments: str, more: str = "") -> str:
-    return program(RIGHT.replace("move<<<", more + " move<<<").replace("(a, b, n)", f"({arguments})"))
-
-
-def between(more: str, **others: str) -> str:
-    """Between the allocations and the launch."""
-    return program(f"{SIZE} {ARRAYS} {more} {LAUNCH}", **others)
-
-
-def sums(kernel: str, shared: str = "") -> str:
-    """With s[256] in shared memory, 256 threads a block."""
-    return program(
-        RIGHT.replace("256>>>", f"256{shared}>>>"), f"__shared__ float s[256]; int t = threadIdx.x; {kernel}"
-    )
-
 
 TREE = "s[t] = i < n ? x[i] : 0; __syncthreads(); for (int d = 128; d > 0; d >>= 1) {{ if (t < d) {0} {1} }}"
 WRONG = {
@@ -250,8 +219,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_program_is_not_proved(name):
     text, where = WRONG[name]
-    loaded = load(text, None, None, DEFAULT)
-    proof = prove(Prepared(loaded, choose(loaded, None)[0]), DEFAULT)
+    proof = proof_of(text)
     assert not proof.proved, proof
     proved = [a.name for a in proof.answers if a.verdict is Verdict.PROVED]
     assert where not in proved, (where, proof)
@@ -279,6 +247,5 @@ RIGHT_ONES = {
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", RIGHT_ONES)
 def test_a_right_program_is_proved(name):
-    loaded = load(RIGHT_ONES[name], None, None, DEFAULT)
-    proof = prove(Prepared(loaded, choose(loaded, None)[0]), DEFAULT)
+    proof = proof_of(RIGHT_ONES[name])
     assert proof.proved, proof

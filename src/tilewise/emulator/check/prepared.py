@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from itertools import pairwise
 from typing import Any
 
@@ -60,6 +61,14 @@ class Prepared:
                 launch_template = self._host(self.site, {}).template
         self.template = template_values(self.loaded, self.function, launch_template)
         return compile_entry(self.loaded, self.function, self.template)
+
+    def launched_at(self, site: LaunchSite | None) -> Prepared:
+        """The same kernel by another launch of the file, which may be of another template argument."""
+        one = copy(self)
+        if site is not self.site:
+            one.site = site
+            one.first = one._compile() if self.function.template else one.first
+        return one
 
     @property
     def multiplies(self) -> bool:

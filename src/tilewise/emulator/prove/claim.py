@@ -122,6 +122,7 @@ class Claim(ABC):
         env = Environment(bindings=dict(self.prepared.template), scope=function.scope)
         made = Thread(loaded.table, env, self.symbols, self.geometry, wrapping=wrapping, dynamic=self.dynamic)
         made.state.path = both(self.path, negate(either(*self.refused())))
+        made.scopes.append({})  # not of the functions that it calls
         for parameter in function.parameters:
             type_ = types.bare(made.resolve(parameter.type))
             made.declare(parameter.name, type_, self.argument(parameter, type_))
@@ -136,5 +137,8 @@ class Claim(ABC):
         sizes = f"for every {names} from 1 to {top:,}" if names else "for " + ", ".join(self.notes or ["this launch"])
         tile = f"TILE = {self.prepared.loaded.width}" if self.prepared.loaded.own_tile is not None else ""
         notes = [n for n in self.notes if names]
-        parts = [sizes, f"at most {bound.elements:,} elements an array", tile, self.launched, *notes]
+        lengths = [r.length for r in self.regions.values() if r.length is not None]
+        lengths += [self.symbols.quotients[s][0] for p in lengths for s in p.symbols & self.symbols.quotients.keys()]
+        least = "from 0 to" if any(c < 0 for p in lengths for c in p.terms.values()) else "at most"  # no negative one
+        parts = [sizes, f"{least} {bound.elements:,} elements an array", tile, self.launched, *notes]
         return ", ".join(p for p in parts if p)

@@ -285,9 +285,12 @@ class Expressions(Arithmetic):
             return self.anything(given[0].place.type, "an atomic's result decides", node.line)
         if name in ("__ldg", "__ldcg", "__ldca", "__ldcs") and isinstance(given[0], Pointer):
             return self.loaded(given[0].place, node)
-        if name in ("min", "max", "umin", "umax") and all(isinstance(g, Int) for g in given) and len(given) == 2:
-            less = self.binary("<" if name.endswith("min") else ">", given[0], given[1], node)
-            return self.joined(self.truth(less, node), given[0], given[1], node)
+        if name in ("min", "max", "umin", "umax") and len(given) == 2 and all(isinstance(g, Int) for g in given):
+            a, b = (self.whole(g, node) for g in given)
+            type_ = types.UINT if name[0] == "u" else types.common(types.promote(a.type), types.promote(b.type))
+            a, b = self._fitting(a, type_, node), self._fitting(b, type_, node)
+            less = self.binary("<" if name.endswith("min") else ">", a, b, node)
+            return self.joined(self.truth(less, node), a, b, node)
         if name.startswith(("__builtin_inf", "__builtin_nan", "__builtin_huge")):
             return Real()
         if name.startswith(("__shfl", "__ballot", "__any", "__all", "__reduce_", "__activemask", "__popc", "__clz")):

@@ -9,19 +9,29 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewise.emulator.host.launch_site import host_functions
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.parse.types import Scalar, Type
 from tilewise.emulator.prove.expressions import Expressions
 from tilewise.emulator.prove.symbols import limits_of
-from tilewise.emulator.prove.terms import ONE, ZERO, All, Cond, Poly, at_most, both, within
-from tilewise.emulator.prove.values import Fields, Int, Nothing, NotModelled, Pointer, Real, Ref, Region, Truth, Value
+from tilewise.emulator.prove.terms import ONE, TRUE, ZERO, All, Cond, Poly, at_most, both, within
+from tilewise.emulator.prove.values import (
+    Fields,
+    Int,
+    Nothing,
+    NotModelled,
+    Obligation,
+    Pointer,
+    Real,
+    Ref,
+    Region,
+    Truth,
+    Value,
+)
 from tilewise.emulator.sema.bodies import body_of
 from tilewise.emulator.sema.symbol_table import Environment
 
-CHANGING = ("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "++", "--")
 DIM3 = ("dim3", "uint3", "make_uint3")
+EXACT = {4: 1 << 22, 8: 1 << 51}  # numbers whose quotients a floating type rounds to the same whole number
 LITERAL = (tree.Number, tree.Binary, tree.Unary, tree.Cast, tree.TypeName, tree.TypeFixed)
 Three = tuple[Poly, Poly, Poly]
 
@@ -104,14 +114,13 @@ class HostValues(Expressions):
             return value
         if unknown and self.looping:
             return Int(self.any_value(name, type_), type_)
+        self._stale({n for n, owner in self.owners.items() if owner == slot})
+        return Int(self._size(name, known, type_, slot), type_)
+
+    def _size(self, name: str, known: int | None, type_: Scalar, slot: int = 0) -> Poly:
         while self.owners.get(name, slot) != slot:
             name += "'"
-        if name in self.named:
-            self._stale({name})
         self.owners[name] = slot
-        return Int(self._size(name, known, type_), type_)
-
-    def _size(self, name: str, known: int | None, type_: Scalar) -> Poly:
         self.named[name] = known
         self.symbols.launch.add(name)
         self.symbols.facts[name] = [at_most(Poly.of(name), Poly.of(limits_of(type_)[1]))]
@@ -194,9 +203,37 @@ class HostValues(Expressions):
             return parts[0], parts[1], parts[2]
         return self._number(node), ONE, ONE
 
+    def store(self, target: tree.Node, value: Value, node: tree.Node) -> Value:
+        slot = self.slot(target.name) if isinstance(target, tree.Name) else None
+        if slot is None or not isinstance(target, tree.Name):
+            return super().store(target, value, node)
+        self._set(target.name, value, node)
+        return self.state.variables[slot]
+
+    def step(self, node: tree.Step) -> Value:
+        if isinstance(node.operand, tree.Name) and node.operand.name in self.sizes:
+            raise NotModelled(f"{node.operand.name} is stepped", node.line)
+        return super().step(node)
+
     def converted(self, value: Value, type_: Type, node: tree.Node) -> Value:
         self.single = self.single or type_ == types.FLOAT
+        if isinstance(type_, Scalar) and type_.floating:
+            self._exact(value, type_.size, node)
         return super().converted(value, type_, node)
+
+    def _exact(self, value: Value, bytes_: int, node: tree.Node) -> None:
+        """A number that a floating type holds."""
+        number = value.poly if isinstance(value, Int) else value.top if isinstance(value, Real) else None
+        most = Poly.of(EXACT.get(bytes_, EXACT[4]))
+        held = within(-most, number, most + 1) if number is not None else TRUE
+        if held != TRUE:
+            self.events.ranges.append(Obligation(self.state.path, held, node.line, "a floating number", id(node)))
+
+    def binary(self, op: str, left: Value, right: Value, node: tree.Node) -> Value:
+        if isinstance(left, Real) or isinstance(right, Real):
+            for value in (left, right):
+                self._exact(value, 4 if self.single else 8, node)
+        return super().binary(op, left, right, node)
 
     def name(self, node: tree.Name) -> Value:
         if (slot := self.slot(node.name)) is not None:
@@ -206,11 +243,10 @@ class HostValues(Expressions):
         if self.slot(node.name) is None:
             item = self.table.entities.variables.get(node.name)
             if item is not None and item.init is not None and node.name not in (self.fixed or ()):
-                constant = isinstance(item.type, tree.TypeConst)
+                if not isinstance(item.type, tree.TypeConst):
+                    return Nothing()
                 if self.fixed is not None:
-                    return self._of_file_scope(node, item) if constant or self._never_assigned(node.name) else Nothing()
-                if not constant:
-                    return self.attempt(item.init) if self._never_assigned(node.name) else Nothing()
+                    return self._of_file_scope(node, item)
         return super().name(node)
 
     def _of_file_scope(self, node: tree.Name, item: tree.Variable) -> Value:
@@ -221,21 +257,14 @@ class HostValues(Expressions):
             return Int(self._size(node.name, known, type_), type_)
         return self.converted(value, type_, node) if value != Nothing() else super().name(node)
 
-    def _never_assigned(self, name: str) -> bool:
-        """A variable of the file that no function of the host changes."""
-        for function in host_functions(self.table):
-            tokens = [t.text for t in tokens_of(function.tokens or [])]
-            for i, text in enumerate(tokens):
-                if text == name and (tokens[i - 1] in ("&", "++", "--", ">>") or tokens[i + 1] in CHANGING):
-                    return False
-        return True
-
     def value(self, node: Any) -> Value:
-        if isinstance(node, tree.Number) and node.origin in self.sizes:
-            return Int(self.sizes[node.origin], types.INT)
         if isinstance(node, tree.Name):
             return self.name(node)
         origin = node.origin if isinstance(node, tree.Number) else ""
+        if self.macros.get(origin, getattr(node, "value", 0)) != getattr(node, "value", 0):
+            return Int(Poly.of(int(node.value)), node.type)  # it was defined twice
+        if origin in self.sizes:
+            return Int(self.sizes[origin], types.INT)
         if self.fixed is not None and self.macros.get(origin, 0) > 1 and origin not in self.fixed:
             return Int(self._size(origin, self.macros[origin], node.type), node.type)
         if isinstance(node, tree.Number) and node.type is types.FLOAT:
@@ -246,11 +275,17 @@ class HostValues(Expressions):
 
     def _ceil(self, node: tree.Call) -> Value:
         value = self.rvalue(node.arguments[0])
-        self.single = self.single or (isinstance(node.function, tree.Name) and node.function.name == "ceilf")
+        self.single = self.single or called(node) == "ceilf"
+        self._exact(value, 4 if self.single else 8, node)
         if isinstance(value, Int):
             return Real(value.poly)
         if isinstance(value, Real) and value.top is not None:
-            return Real(self.symbols.divided(value.top + (value.bottom - 1), value.bottom)[0])
+            up = self.symbols.divided(value.top + (value.bottom - 1), value.bottom)[0]
+            if all(c >= 0 for c in value.top.terms.values()):
+                return Real(up)
+            return Real(
+                self.symbols.chosen(at_most(ZERO, value.top), up, self.symbols.divided(value.top, value.bottom)[0])
+            )
         raise NotModelled("ceil of a value that is not known", node.line)
 
     def call(self, function: tree.Function, node: tree.Call) -> Value:
@@ -260,7 +295,7 @@ class HostValues(Expressions):
         if len(body) != 1 or not isinstance(body[0], tree.Return) or body[0].value is None or function.template:
             raise NotModelled(f"{function.short} is more than one return", node.line)
         given = [self.rvalue(a) for a in node.arguments]
-        outer, self.scopes = self.scopes, [{}]
+        outer, self.scopes = self.scopes, [self.scopes[0], {}]
         for parameter, value in zip(function.parameters, given, strict=True):
             if isinstance(parameter.type, tree.TypeReference) and not isinstance(parameter.type.to, tree.TypeConst):
                 raise NotModelled(f"{function.short} takes a reference", node.line)

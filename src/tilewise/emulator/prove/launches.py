@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from tilewise.emulator.host.launch_site import LaunchSite, host_body, host_functions
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.prove.expressions import changes
+from tilewise.emulator.prove.host_effects import FREEING, Effects, base_of, certain, path_of, uncast
 from tilewise.emulator.prove.host_values import DIM3, HostValues, Three, called, literal
 from tilewise.emulator.prove.terms import ONE, TRUE, ZERO, Cond, Poly, at_most, both, flags_of, negate, symbols_of
 from tilewise.emulator.prove.values import Int, Nothing, NotModelled, Pointer, Ref, Region, Value
-from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
+from tilewise.emulator.sema.symbol_table import Environment, Unknown
 from tilewise.errors import KernelError
 
 ALLOCATING = ("cudaMalloc", "cudaMallocManaged")
-FREEING = ("cudaFree", "cudaFreeAsync")
 LEAVING = ("exit", "abort", "std::exit", "_Exit")
 Calls = tuple[tuple[tree.Function, tree.Call], ...]
 
@@ -25,12 +24,19 @@ Calls = tuple[tuple[tree.Function, tree.Call], ...]
 class Host(HostValues):
     """The host function up to its launch."""
 
-    effects: dict[str, list[tree.Node]] = field(default_factory=dict)  # what functions change, by name
+    effects: Effects = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.effects = Effects(self.table)
 
     def at(self, site: LaunchSite, calls: Calls = ()) -> tuple[Three, Three, Poly]:
         """Grid, block and bytes of shared memory; `calls` lead to the function of the launch."""
         function = calls[0][0] if calls else site.function
-        self.loose = loose_names(self.table)
+        walked = [site.function, *(caller for caller, _ in calls)]
+        references = {p.name for f in walked for p in f.parameters if isinstance(p.type, tree.TypeReference)}
+        self.loose = self.effects.loose() | references
+        if aliased := self.loose & {name.partition(".")[0] for name in self.sizes}:
+            raise NotModelled(f"{min(aliased)} has another name", site.launch.line)
         self._of_the_program()
         for parameter in function.parameters:
             self._name(parameter.type, parameter.name, self._given(parameter))
@@ -39,8 +45,8 @@ class Host(HostValues):
             function, _ = self.callee(call)
             values = [self.attempt(argument) for argument in call.arguments]
             self.scopes, self.env = [self.scopes[0], {}], Environment(scope=function.scope)
-            for parameter, value in zip(function.parameters, values, strict=False):
-                self._name(parameter.type, parameter.name, value)
+            for parameter, value in zip_longest(function.parameters, values[: len(function.parameters)]):
+                self._name(parameter.type, parameter.name, Nothing() if value is None else value)
         self._reach(site.function, site.launch)
         given = site.launch.configuration
         if len(given) < 2:
@@ -63,13 +69,20 @@ class Host(HostValues):
         return 1 << 22 if self.single else 1 << 30
 
     def _of_the_program(self) -> None:
-        """Variables of the file that its functions change, or may."""
+        """Variables of the file, as they are when the program begins, if none of its functions changes them."""
+        own: list[tree.Variable] = []
         for name, item in self.table.entities.variables.items():
             device = {"__device__", "__constant__", "__shared__", "__managed__"} & set(item.specifiers)
-            if name in self.table.library_variables or device or isinstance(item.type, tree.TypeConst):
-                continue
-            if isinstance(item.type, tree.TypePointer) or not (item.init is not None and self._never_assigned(name)):
-                self._name(item.type, name, Nothing())
+            if name not in self.table.library_variables and not device and not isinstance(item.type, tree.TypeConst):
+                own.append(item)
+                self.declare(name, types.INT, Nothing())
+        bodies = [host_body(self.table, f) for f in host_functions(self.table)]
+        assigned = {base_of(t) for part in (*bodies, *own) for t, _ in self.effects.changed(part)}
+        self.effects = Effects(self.table, set(self.scopes[0]))
+        for item in own:
+            known = item.init is not None and item.name not in assigned
+            value = self.attempt(item.init) if known and not isinstance(item.type, tree.TypePointer) else Nothing()
+            self._name(item.type, item.name, value, literal(item.init))
         self.scopes.append({})
 
     def _reach(self, function: tree.Function, target: tree.Node) -> None:
@@ -123,6 +136,10 @@ class Host(HostValues):
                 self._declared(item)
         elif isinstance(node, tree.Expression):
             self._effect(node.value)
+        elif isinstance(node, tree.Bindings):
+            self._forget(node)
+            for name in node.names:
+                self.declare(name, types.INT, Nothing())
         elif isinstance(node, tree.While) and node.after and isinstance(node.condition, tree.Number):
             return self._read(node.body, target)  # a macro's do … while (0)
         else:
@@ -164,6 +181,7 @@ class Host(HostValues):
             self._read(node.init, target)
             self._forget(node.condition)
             self._allocations(node.condition)
+            self._hides(node.condition)
             return self._read(node.yes if _within(node.yes, target) else node.no, target)
         if isinstance(node, tree.For | tree.While):
             if isinstance(node, tree.For):
@@ -175,12 +193,27 @@ class Host(HostValues):
             self.looping = looping
             if isinstance(node, tree.For) and counter is not None:
                 self._counts(node, counter, start)
+            self._hides(node.condition)
             return self._read(node.body, target)
         if isinstance(node, tree.Switch | tree.ForEach | tree.Try):
             self._forget(node)
             parts = node.body.body if isinstance(node.body, tree.Block) else [node.body]
+            before = [part for part in parts if part.line <= target.line and not _within(part, target)]
+            self._hides(getattr(node, "variable", None), getattr(node, "value", None), *before)
             return any(self._read(part, target) for part in parts if _within(part, target))
-        return isinstance(node, tree.Expression | tree.Declaration | tree.Return)
+        if any(isinstance(part, tree.Lambda) and _within(part, target) for part in tree.walk(node)):
+            raise NotModelled("the launch stands in a lambda", target.line)
+        given = [node.value] if isinstance(node, tree.Expression | tree.Return) else [
+            item.init for item in node.items] if isinstance(node, tree.Declaration) else []  # fmt: skip
+        if not any(part is target for part in given):  # f(n = 5), launch
+            self._forget(node)
+        return bool(given)
+
+    def _hides(self, *nodes: tree.Node | None) -> None:
+        """What they declare hides what has its name outside."""
+        for item in tree.walk(nodes):
+            if isinstance(item, tree.Variable):
+                self._name(item.type, item.name, Nothing())
 
     def _counter(self, node: tree.For | tree.While) -> str | None:
         """The variable that a for begins with, where its body does not change it."""
@@ -191,7 +224,7 @@ class Host(HostValues):
             name = path_of(init.value.target)
         else:
             return None
-        changed = [target for target, _ in self._changed(node.body)]
+        changed = [target for target, _ in self.effects.changed(node.body, self.env.scope)]
         return None if any(isinstance(t, tree.Name) and t.name == name for t in changed) else name
 
     def _counts(self, node: tree.For, counter: str, start: Value) -> None:
@@ -223,9 +256,8 @@ class Host(HostValues):
             if given[0].name in self.sizes:
                 raise NotModelled(f"{item.name} is another name of {given[0].name}", item.line)
             self._forget(tree.Unary("&", given[0], line=item.line))
-        value = (
-            self.attempt(given[0]) if len(given) == 1 and not isinstance(item.type, tree.TypeReference) else Nothing()
-        )
+        lasting = isinstance(item.type, tree.TypeReference) or ("static" in item.specifiers and plain is item.type)
+        value = self.attempt(given[0]) if len(given) == 1 and not lasting else Nothing()
         if tree.is_auto(item.type):
             self.declare(item.name, value.type if isinstance(value, Int) else types.DOUBLE, Nothing())
             self._set(item.name, value, item, literal(item.init))
@@ -237,10 +269,10 @@ class Host(HostValues):
     def _forget(self, node: tree.Node | None, leaves: bool = False) -> None:
         """What it may change is not known. `leaves`: what is freed in it is not used behind it."""
         for part in tree.walk(node) if not leaves else ():
-            if called(part) in FREEING or self._frees(part):
+            if called(part) in FREEING or self.effects.frees(part, self.env.scope):
                 for argument in part.arguments:
                     self._freed(argument, None)
-        for target, part in self._changed(node):
+        for target, part in self.effects.changed(node, self.env.scope):
             if isinstance(target, tree.Member) and self._member(target, Nothing()):
                 continue
             while isinstance(target, tree.Member):
@@ -248,56 +280,8 @@ class Host(HostValues):
             if isinstance(target, tree.Name):
                 self._set(target.name, Nothing(), part)
 
-    def _changed(self, node: tree.Node | None) -> Iterator[tuple[tree.Node, tree.Node]]:
-        """What it may change, and where."""
-        for part in tree.walk(node):
-            targets: list[tree.Node] = []
-            if isinstance(part, tree.Assign):
-                targets = [part.target]
-            elif isinstance(part, tree.Step) or (isinstance(part, tree.Unary) and part.op == "&"):
-                targets = [part.operand]
-            elif isinstance(part, tree.Binary) and part.op == ">>":  # std::cin >> n
-                targets = [part.right]
-            elif isinstance(part, tree.Call):
-                targets = [*self._by_reference(part), *self._by_name(part)]
-            yield from ((target, part) for target in targets)
-            for name in part.changed if isinstance(part, tree.Unread) else ():
-                yield tree.Name(name, line=part.line), part
-
-    def _by_reference(self, node: tree.Call) -> list[tree.Node]:
-        """Arguments that the function may change: what is not the file's own takes values or addresses."""
-        if not isinstance(node.function, tree.Name) or called(node).rpartition("::")[2] in ("swap", "exchange"):
-            return list(node.arguments)
-        _, functions = self.table.functions_named(node.function.name, self.env.scope)
-        return [a for f in functions if not f.library for p, a in zip(f.parameters, node.arguments, strict=False)
-                if isinstance(p.type, tree.TypeReference)]  # fmt: skip
-
-    def _by_name(self, node: tree.Call) -> list[tree.Node]:
-        """Variables of the file that a function of the file, or one that it calls, may change."""
-        name = called(node).rpartition("::")[2]
-        if name not in self.effects:
-            self.effects[name] = []
-            _, functions = self.table.functions_named(called(node), self.env.scope) if name else ("", [])
-            own = [self.table.definition(f) for f in functions if not f.library]
-            found = [t for f in own if f.tokens for t, _ in self._changed(host_body(self.table, f))]
-            if name and (not functions or any(not f.tokens for f in own)):  # of another file
-                found = [tree.Name(n, line=node.line) for n in self.scopes[0]]
-            self.effects[name] = [t for t in found if self._base(t) in self.scopes[0]]
-        return self.effects[name]
-
-    def _base(self, target: tree.Node) -> str:
-        while isinstance(target, tree.Member):
-            target = target.base
-        return target.name if isinstance(target, tree.Name) else ""
-
-    def _frees(self, node: tree.Node) -> bool:
-        """Whether a function of the file that is called frees an array."""
-        _, functions = self.table.functions_named(called(node), self.env.scope) if called(node) else ("", [])
-        words = [t.text for f in functions if not f.library for t in tokens_of(self.table.definition(f).tokens or [])]
-        return any(name in words for name in FREEING)
-
     def _freed(self, node: tree.Node, length: Poly | None) -> None:
-        value = self.attempt(node) if isinstance(_uncast(node), tree.Name | tree.Member) else Nothing()
+        value = self.attempt(node) if isinstance(uncast(node), tree.Name | tree.Member) else Nothing()
         if isinstance(value, Pointer):
             value.place.region.length = length
             self.allocated.setdefault(value.place.region, node.line)
@@ -317,8 +301,8 @@ class Host(HostValues):
         self._allocations(node)
 
     def _allocations(self, node: tree.Node | None) -> None:
-        for part in tree.walk(node):
-            if called(part) not in ALLOCATING:
+        for part in certain(node):
+            if not isinstance(part, tree.Call) or called(part) not in ALLOCATING:
                 continue
             target, bytes_ = part.arguments[0], self.attempt(part.arguments[1])
             while isinstance(target, tree.Cast) or (isinstance(target, tree.Unary) and target.op == "&"):
@@ -331,35 +315,8 @@ class Host(HostValues):
             value = Pointer(Ref(region, ZERO, type_.to if isinstance(type_, types.Pointer) else types.FLOAT))
             if slot is not None and name not in self.loose:
                 self.state.variables[slot] = value
-            elif isinstance(target, tree.Member) and self._base(target) not in self.loose:
+            elif isinstance(target, tree.Member) and base_of(target) not in self.loose:
                 self._member(target, value)
-
-
-def loose_names(table: SymbolTable) -> set[str]:
-    """Variables with another name, a pointer kept or a reference, and those that lambdas and methods change."""
-    found: set[str] = set()
-    for function in host_functions(table):
-        body = host_body(table, function)
-        passed = {
-            id(a) for call in tree.walk(body) if isinstance(call, tree.Call) for a in map(_uncast, call.arguments)
-        }
-        parts = (
-            [body] if function.owner is not None else [p.body for p in tree.walk(body) if isinstance(p, tree.Lambda)]
-        )
-        changed = [getattr(p, "target", None) or getattr(p, "operand", None) for b in parts for p in tree.walk(b)]
-        for part in tree.walk(body):
-            if isinstance(part, tree.Unary) and part.op == "&" and id(part) not in passed:
-                changed.append(part.operand)
-            elif isinstance(part, tree.Variable) and isinstance(part.type, tree.TypeReference):
-                changed += [part.init, *(part.arguments or [])]
-        found |= {path_of(place).partition(".")[0] for place in changed if place is not None}
-    return found - {""}
-
-
-def _uncast(node: tree.Node) -> tree.Node:
-    while isinstance(node, tree.Cast):
-        node = node.operand
-    return node
 
 
 def _leaves(node: tree.Node) -> bool:
@@ -370,13 +327,3 @@ def _leaves(node: tree.Node) -> bool:
 
 def _within(node: tree.Node | None, target: tree.Node) -> bool:
     return any(part is target for part in tree.walk(node))
-
-
-def path_of(node: tree.Node) -> str:
-    """The name that a place of the host has, d_M.elements; "" for any other."""
-    while isinstance(node, tree.Cast):
-        node = node.operand
-    if isinstance(node, tree.Member):
-        base = path_of(node.base)
-        return f"{base}.{node.name}" if base else ""
-    return node.name if isinstance(node, tree.Name) else ""

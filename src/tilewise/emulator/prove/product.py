@@ -13,7 +13,8 @@ from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.prove.arithmetic import Geometry
 from tilewise.emulator.prove.claim import Claim, Given
-from tilewise.emulator.prove.launches import Host, path_of
+from tilewise.emulator.prove.host_effects import path_of
+from tilewise.emulator.prove.launches import Host
 from tilewise.emulator.prove.symbols import limits_of
 from tilewise.emulator.prove.terms import ONE, TRUE, ZERO, Cond, Poly, at_most, within
 from tilewise.emulator.prove.values import (

@@ -47,7 +47,8 @@ class ProgramClaim(Claim):
             grid, block, self.dynamic = host.at(site, self.calls)
             self._arguments(host, site)
             data, held = self._sizes(host), self._reached([*block, self.dynamic])
-            wrong = {n for n, known in host.named.items() if known is not None and (n in held or n not in data)}
+            wrong = {n.rstrip("'") for n, known in host.named.items()
+                     if known is not None and (n in held or n not in data)}  # fmt: skip
             if not wrong - fixed:
                 break
             fixed |= wrong
@@ -249,19 +250,29 @@ class ProgramClaim(Claim):
 def chains(site: LaunchSite, table: SymbolTable) -> list[Calls]:
     """Every way from a function that nobody calls to the function of the launch."""
     bodies = [(f, host_body(table, f)) for f in host_functions(table)]
+    values = [v.init for v in table.entities.variables.values()]
 
     def to(function: tree.Function, depth: int) -> Iterator[Calls]:
-        calls = [(f, part) for f, body in bodies if f is not function for part in tree.walk(body)
-                 if isinstance(part, tree.Call) and isinstance(part.function, tree.Name)
-                 and part.function.name.rpartition("::")[2] == function.short]  # fmt: skip
-        if not calls or depth == MOST_CALLS:
+        named = [(f, part) for f, body in bodies for part in tree.walk(body) if _names(part, function.short)]
+        direct = {id(part.function) for f, part in named if isinstance(part, tree.Call) and f is not function}
+        calls = [(f, part) for f, part in named if isinstance(part, tree.Call) and id(part.function) in direct]
+        beside = [part for _, part in named if not isinstance(part, tree.Call) and id(part) not in direct]
+        if depth == MOST_CALLS or not calls:
             yield ()
             return
+        if beside or any(_names(part, function.short) for part in tree.walk(values)):
+            yield ()  # by its address, by an object or by itself
         for caller, call in calls:
             yield from ((*before, (caller, call)) for before in to(caller, depth + 1))
 
     found = list(islice(to(site.function, 0), MOST_CHAINS + 1))
     return found if len(found) <= MOST_CHAINS else [()]
+
+
+def _names(part: tree.Node, function: str) -> bool:
+    """Whether it is a call of the function, or another mention of it."""
+    named = part.function if isinstance(part, tree.Call) and isinstance(part.function, tree.Name) else part
+    return isinstance(named, tree.Name | tree.Member) and named.name.rpartition("::")[2] == function
 
 
 def names_in(nodes: object) -> set[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -92,8 +91,7 @@ def prove(prepared: Prepared, limits: Limits, given: Given | None = None) -> Pro
 def claims(prepared: Prepared, limits: Limits, given: Given | None) -> Iterator[Claim]:
     """One for every launch of the kernel in the file."""
     for site in prepared.sites if given is None and prepared.sites else [None]:
-        one = copy(prepared)
-        one.site = site or prepared.site
+        one = prepared.launched_at(site or prepared.site)
         try:
             yield ProductClaim(one, limits, given)
             continue
