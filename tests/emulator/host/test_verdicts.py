@@ -229,6 +229,13 @@ def test_missing_input_is_named(tmp_path):
     assert (report.output, report.wanted, report.findings) == ("4\n", "", [])
 
 
+def test_getchar_reads_what_scanf_left(tmp_path):
+    """scanf reads a character ahead; the usual loop to the end of the line must find it."""
+    main = 'int n; scanf("%d", &n); while (getchar() != 10); printf("%d %c", n, getchar());'
+    (tmp_path / "p.cu").write_text("#include <cstdio>\nint main() { " + main + " }\n")
+    assert run_program(tmp_path / "p.cu", capture=True, stdin=b"4\nxy\nz").output == "4 x"
+
+
 def test_random_bytes_of_the_system_are_the_same_in_every_run(tmp_path):
     (tmp_path / "p.cu").write_text(
         """

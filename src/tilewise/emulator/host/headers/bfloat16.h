@@ -1,4 +1,4 @@
-// __nv_bfloat16: the upper half of a float, rounded to even; arithmetic is done in float, as on cards.
+// __nv_bfloat16: the upper half of a float, rounded to even; arithmetic is done in float, as on GPUs.
 struct __nv_bfloat16 { unsigned short _bits; __host__ __device__ __nv_bfloat16() {} __host__ __device__ __nv_bfloat16(float f); __host__ __device__ operator float() const; };
 typedef __nv_bfloat16 nv_bfloat16;
 __host__ __device__ float __bfloat16_value(unsigned short h) { unsigned int bits = (unsigned int)h << 16; return *(float*)&bits; }

@@ -1,4 +1,4 @@
-// Bitmaps and animations of "CUDA by Example": there is no window here, so they are computed and not shown.
+// Bitmaps and animations of "CUDA by Example": they are computed, but not shown in a window.
 struct CPUBitmap {
     unsigned char* pixels; int x, y; void* dataBlock; void (*bitmapExit)(void*);
     CPUBitmap(int width, int height, void* d = nullptr) : x(width), y(height), dataBlock(d), bitmapExit(nullptr) { pixels = new unsigned char[width * height * 4]; memset(pixels, 0, width * height * 4); }

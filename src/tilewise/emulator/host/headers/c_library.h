@@ -95,7 +95,7 @@ int snprintf(char* to, size_t size, const char* format, ...);
 int scanf(const char* format, ...);
 int fscanf(FILE* stream, const char* format, ...);
 int sscanf(const char* text, const char* format, ...);
-// what stands behind … : pairs of a kind and eight bytes
+// variadic arguments: pairs of a tag and eight bytes
 struct __va { char* at; long left; };
 typedef struct __va va_list;
 typedef struct __va __builtin_va_list;

@@ -134,7 +134,7 @@ unsigned long long GetTickCount64() { return __now_ns() / 1000000; }
 unsigned int timeGetTime() { return (unsigned int)(__now_ns() / 1000000); }
 void Sleep(unsigned int ms) { usleep(ms * 1000); }
 int _kbhit() { return 0; }
-// files by number
+// file descriptors
 #define O_RDONLY 0
 #define O_WRONLY 1
 #define O_RDWR 2

@@ -1,4 +1,4 @@
-// std::map, set and their kin as sorted arrays (unordered ones too: they come in the order of their keys), tuple,
+// std::map, set and similar as sorted arrays (also the unordered ones, which iterate in key order), tuple,
 // optional, function, deque, list, queue, stack, priority_queue.
 namespace std {
 template <class K> struct __same_key { static const K& of(const K& k) { return k; } };
@@ -59,7 +59,7 @@ template <class T> struct deque : public vector<T> {
 };
 template <class T> struct list : public deque<T> { list() {} };
 template <class T, class C = int> struct queue {
-    vector<T> _items; size_t _head;  // those before it are gone, and given back when they are half of all
+    vector<T> _items; size_t _head;  // elements before it are destroyed; erased when they are half of all
     queue() : _head(0) {}
     void push(const T& v) { _items.push_back(v); }
     template <class A> void emplace(A&& a) { _items.emplace_back(std::forward<A>(a)); }
@@ -83,7 +83,7 @@ template <class T, class C = int> struct stack {
 };
 template <class T, class C = vector<T>, class F = less<T> > struct priority_queue {
     vector<T> _items; F _less;
-    void _rise(size_t hole, const T& v) {  // equal ones come out in the order of libstdc++'s heap
+    void _rise(size_t hole, const T& v) {  // same order of equal elements as libstdc++
         while (hole > 0 && _less(_items[(hole - 1) / 2], v)) { _items[hole] = _items[(hole - 1) / 2]; hole = (hole - 1) / 2; }
         _items[hole] = v;
     }
@@ -125,7 +125,7 @@ template <class T> struct optional {
 };
 struct __absent {};
 template <class A, class B = __absent, class C = __absent, class D = __absent> struct tuple { A _0; B _1; C _2; D _3; tuple() : _0(), _1(), _2(), _3() {}
-    tuple(const A& a) : _0(a), _1(), _2(), _3() {}  // of fewer than four: for `std::tuple t(1, 2.0)`
+    tuple(const A& a) : _0(a), _1(), _2(), _3() {}  // fewer than four members: for `std::tuple t(1, 2.0)`
     tuple(const A& a, const B& b) : _0(a), _1(b), _2(), _3() {}
     tuple(const A& a, const B& b, const C& c) : _0(a), _1(b), _2(c), _3() {}
     tuple(const A& a, const B& b, const C& c, const D& d) : _0(a), _1(b), _2(c), _3(d) {} };

@@ -1,4 +1,4 @@
-// CUB's functions over the whole card, done by the host: the first call asks for memory, the second one does it.
+// CUB's device-wide functions, computed on the host: the first call returns the workspace size, the second one works.
 namespace cub {
 struct Sum { template <class T> __host__ __device__ T operator()(const T& a, const T& b) const { return a + b; } };
 struct Max { template <class T> __host__ __device__ T operator()(const T& a, const T& b) const { return a < b ? b : a; } };

@@ -1,4 +1,4 @@
-// cuFFT as a reference: transforms of one to three dimensions and stacks of them, not scaled, as the library has them.
+// cuFFT reference: transforms of one to three dimensions and batches of them, unscaled.
 typedef int cufftHandle; typedef float cufftReal; typedef double cufftDoubleReal; typedef cuComplex cufftComplex; typedef cuDoubleComplex cufftDoubleComplex;
 typedef enum { CUFFT_SUCCESS = 0, CUFFT_INVALID_PLAN = 1, CUFFT_ALLOC_FAILED = 2, CUFFT_INVALID_TYPE = 3, CUFFT_INVALID_VALUE = 4, CUFFT_INTERNAL_ERROR = 5, CUFFT_EXEC_FAILED = 6, CUFFT_SETUP_FAILED = 7, CUFFT_INVALID_SIZE = 8 } cufftResult;
 typedef cufftResult cufftResult_t;

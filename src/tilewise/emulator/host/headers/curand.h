@@ -1,4 +1,4 @@
-// cuRAND's host side: uniform and normal numbers, the same in every run (not the library's own sequence).
+// cuRAND's host API: uniform and normal numbers, deterministic, but not the library's sequence.
 typedef void* curandGenerator_t;
 typedef enum { CURAND_STATUS_SUCCESS = 0, CURAND_STATUS_LAUNCH_FAILURE = 201 } curandStatus_t;
 typedef enum { CURAND_RNG_PSEUDO_DEFAULT = 100, CURAND_RNG_PSEUDO_XORWOW = 101, CURAND_RNG_PSEUDO_MRG32K3A = 121, CURAND_RNG_PSEUDO_MTGP32 = 141, CURAND_RNG_PSEUDO_MT19937 = 142, CURAND_RNG_PSEUDO_PHILOX4_32_10 = 161 } curandRngType_t;
@@ -15,7 +15,7 @@ typedef curandState curandState_t;
 typedef curandState curandStateXORWOW_t; typedef curandState curandStateXORWOW;
 typedef curandState curandStatePhilox4_32_10_t;
 #define CURAND_CALL(x) (x)
-// The card's side: one generator for all of them (xorwow's form, not the library's own sequences).
+// The device API: one generator for all types (xorwow, but not the library's sequences).
 __device__ unsigned int curand(curandState* s) {
     unsigned int t = s->x[0] ^ (s->x[0] >> 2); s->x[0] = s->x[1]; s->x[1] = s->x[2]; s->x[2] = s->x[3]; s->x[3] = s->x[4];
     s->x[4] = (s->x[4] ^ (s->x[4] << 4)) ^ (t ^ (t << 1)); s->x[5] += 362437; return s->x[4] + s->x[5];

@@ -1,4 +1,4 @@
-// The library of the first CUDA samples (cutil): its checks, timers, comparisons and files of numbers.
+// cutil, the library of the first CUDA samples: checks, timers, comparisons, files of numbers.
 typedef int CUTBoolean;
 #define CUTTrue 1
 #define CUTFalse 0

@@ -1,5 +1,5 @@
-// What threads of a kernel have: their indices, barriers, atomics, exchanges within a warp, cooperative groups.
-// __wait(1) waits for the block, __wait(2) for the warp.
+// Device code: thread indices, barriers, atomics, warp shuffles and votes, cooperative groups.
+// __wait(1): barrier of the block, __wait(2): of the warp, __wait(4): of its active threads.
 __device__ uint3 threadIdx; __device__ uint3 blockIdx; __device__ dim3 blockDim; __device__ dim3 gridDim;
 __device__ int warpSize;
 __device__ unsigned long __lane_values[1024];
@@ -147,7 +147,7 @@ struct thread_block {
     __device__ dim3 thread_index() const { return dim3(threadIdx.x, threadIdx.y, threadIdx.z); }
     __device__ dim3 group_dim() const { return blockDim; }
 };
-struct thread_group {  // of a known number of threads, or the block
+struct thread_group {  // a tile of known size, or the block
     unsigned int _n;
     __device__ thread_group(const thread_block& b) : _n(0) {}
     __device__ thread_group(unsigned int n) : _n(n) {}
@@ -200,7 +200,7 @@ __device__ unsigned int __funnelshift_l(unsigned int lo, unsigned int hi, unsign
 __device__ unsigned int __funnelshift_r(unsigned int lo, unsigned int hi, unsigned int n) { return (unsigned int)(((unsigned long)hi << 32 | lo) >> (n & 31)); }
 __device__ unsigned int __byte_perm(unsigned int a, unsigned int b, unsigned int s) { unsigned long v = (unsigned long)b << 32 | a; unsigned int r = 0; for (int i = 0; i < 4; ++i) r |= (unsigned int)(v >> (s >> 4 * i & 7) * 8 & 255) << 8 * i; return r; }
 __device__ int __dp4a(int a, int b, int c) { for (int i = 0; i < 4; ++i) c += (int)(signed char)(a >> 8 * i) * (int)(signed char)(b >> 8 * i); return c; }
-// shared memory has addresses of 32 bits in PTX: they count from a variable that lies there
+// PTX addresses of shared memory have 32 bits: here, offsets from a __shared__ variable
 __device__ char* __shared_base() { __shared__ char base[16]; return base; }
 __device__ unsigned long __cvta_generic_to_shared(const void* p) { return (unsigned long)((const char*)p - __shared_base()) & 0xffffffffu; }
 __device__ void* __cvta_shared_to_generic(unsigned long a) { return __shared_base() + (int)a; }
@@ -209,7 +209,7 @@ __device__ unsigned int __lane_bits(int kind) { unsigned int me = 1u << (__threa
 __device__ unsigned int __block_number() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
 
 namespace cooperative_groups {
-struct coalesced_group {  // its threads wait for each other alone: the others of the warp may be elsewhere
+struct coalesced_group {  // synchronises only its own threads: others of the warp may have diverged
     unsigned int _mask;
     __device__ void sync() const { __wait(4); }
     __device__ unsigned int size() const { return __popc(_mask); }

@@ -1,4 +1,4 @@
-// The files of a folder, which is the program's own or one below it; in the order of their names.
+// The files of a folder, the program's or one below it, in alphabetical order.
 #define DT_UNKNOWN 0
 #define DT_DIR 4
 #define DT_REG 8

@@ -1,1 +1,1 @@
-// Everything.
+// All headers.

@@ -1,4 +1,4 @@
-// Options of a command line, as POSIX has them: -a, -b value, and the long ones of GNU.
+// getopt: POSIX options (-a, -b value) and GNU long options.
 char* optarg = 0;
 int optind = 1;
 int opterr = 1;

@@ -1,5 +1,5 @@
-// OpenGL and GLUT: there is no window here. What is drawn is computed and not shown; glutMainLoop shows a first picture, lets
-// timers and the idle function run a few times, and ends the program as closing its window would.
+// OpenGL and GLUT without a window: frames are computed, but not shown; glutMainLoop calls the display function once,
+// timers and the idle function a few times, and ends the program as closing its window would.
 typedef unsigned int GLenum; typedef unsigned int GLuint; typedef int GLint; typedef int GLsizei; typedef float GLfloat; typedef double GLdouble;
 typedef unsigned char GLubyte; typedef char GLchar; typedef unsigned int GLbitfield; typedef unsigned char GLboolean; typedef void GLvoid; typedef float GLclampf;
 #define GL_COLOR_BUFFER_BIT 16384

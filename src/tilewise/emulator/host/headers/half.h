@@ -1,4 +1,4 @@
-// __half as 16 bits; arithmetic is done in float and rounded, as on cards.
+// __half as 16 bits; arithmetic is done in float and rounded, as on GPUs.
 struct __half { unsigned short _bits; __host__ __device__ __half() {} __host__ __device__ __half(float f); __host__ __device__ operator float() const; };
 typedef __half half;
 typedef __half __nv_half;

@@ -78,7 +78,7 @@ template <class T> bool sdkSavePGM(const char* file, T* data, unsigned int w, un
     fclose(f);
     return true;
 }
-// and of "CUDA by Example"
+// those of "CUDA by Example"
 #define HANDLE_ERROR(v) __helper_check((v), #v, __FILE__, __LINE__)
 #define HANDLE_NULL(a) { if (a == NULL) { printf("Host memory failed in %s at line %d\n", __FILE__, __LINE__); exit(EXIT_FAILURE); } }
 bool getCmdLineArgumentString(int argc, const char** argv, const char* name, char** value) { const char* v; if (!__flag(argc, argv, name, &v)) { *value = 0; return false; } *value = (char*)v; return true; }

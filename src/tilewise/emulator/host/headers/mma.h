@@ -1,5 +1,5 @@
-// wmma: products of small tiles by a warp. A lane computes the cells of the tile whose number is its own, modulo 32: M * N / 32
-// of them, all in one column, as N divides 32. It holds these cells, the rows of A and the column of B that they need.
+// wmma: products of small tiles by a warp. A lane computes the M * N / 32 cells whose number modulo 32 is its own; they are in
+// one column, since N divides 32. Its fragments hold these cells, the rows of A and the column of B that they need.
 namespace nvcuda { namespace wmma {
 struct matrix_a { int n; }; struct matrix_b { int n; }; struct accumulator { int n; };
 struct row_major { int n; }; struct col_major { int n; };

@@ -1,4 +1,4 @@
-// OpenCV's Mat of bytes and floats, pictures read and written (PNG, PNM, BMP), and windows that nobody sees.
+// OpenCV's Mat of bytes and floats, images read and written (PNG, PNM, BMP); windows are not shown.
 #define CV_8U 0
 #define CV_32S 4
 #define CV_32F 5

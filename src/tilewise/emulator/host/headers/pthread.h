@@ -1,4 +1,4 @@
-// POSIX threads that run when they are made, one after the other: one of the orders in which they may run.
+// POSIX threads that run sequentially, when they are created: one of the possible orders.
 typedef unsigned long pthread_t;
 typedef struct { int kind; } pthread_attr_t;
 typedef struct { int locked; } pthread_mutex_t;

@@ -1,4 +1,4 @@
-// std::mt19937 and the distributions, with libstdc++'s own sequences.
+// std::mt19937 and the distributions, with libstdc++'s sequences.
 namespace std {
 class seed_seq {
     unsigned int* _v; size_t _n;

@@ -1,4 +1,4 @@
-// std::cout and its kin: each operator hands its value to the runtime, which formats it.
+// C++ streams: each operator passes its value to the runtime, which formats it.
 void __os_i(int id, long v, int size);
 void __os_u(int id, unsigned long v, int size);
 void __os_d(int id, double v);

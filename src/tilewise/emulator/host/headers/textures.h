@@ -1,4 +1,4 @@
-// CUDA arrays, textures (references and objects) and surfaces, as the programming guide has them: addressing modes, point
+// CUDA arrays, textures (references and objects) and surfaces, by the programming guide: addressing modes, point
 // and linear filtering with fractions of 8 bits, integers read as fractions.
 enum cudaChannelFormatKind { cudaChannelFormatKindSigned = 0, cudaChannelFormatKindUnsigned = 1, cudaChannelFormatKindFloat = 2, cudaChannelFormatKindNone = 3 };
 enum cudaTextureReadMode { cudaReadModeElementType = 0, cudaReadModeNormalizedFloat = 1 };
@@ -80,7 +80,7 @@ cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* p) {
     return r;
 }
 
-// -- what a fetch needs to know
+// -- parameters of a fetch
 struct __sampler { const unsigned char* data; long width, height, depth, row; int address[3]; int linear, unit, fraction, bits, sign; float border[4]; };
 template <class T, int mode> struct __fetched { typedef T type; };
 #define __FETCHED(T, R) template <> struct __fetched<T, 1> { typedef R type; };
@@ -105,7 +105,7 @@ __device__ float __mix(float a, float b, float t) { return (1.0f - t) * a + t * 
 __device__ float1 __mix(float1 a, float1 b, float t) { float1 r; r.x = __mix(a.x, b.x, t); return r; }
 __device__ float2 __mix(float2 a, float2 b, float t) { float2 r; r.x = __mix(a.x, b.x, t); r.y = __mix(a.y, b.y, t); return r; }
 __device__ float4 __mix(float4 a, float4 b, float t) { float4 r; r.x = __mix(a.x, b.x, t); r.y = __mix(a.y, b.y, t); r.z = __mix(a.z, b.z, t); r.w = __mix(a.w, b.w, t); return r; }
-// the cell that a coordinate stands for; -1 outside, where the border is
+// the cell of a coordinate; -1 for the border
 __device__ long __cell(long i, long n, int mode, int unit) {
     if (i >= 0 && i < n) return i;
     if (mode == 3) return -1;

@@ -1,4 +1,4 @@
-// Threads that run when they are made, one after the other, and what goes with them.
+// std::thread: threads run sequentially, when they are created; mutexes, futures, atomics.
 namespace std {
 struct mutex { void lock() {} void unlock() {} bool try_lock() { return true; } };
 template <class M> struct lock_guard { lock_guard(M& m) {} };

@@ -1,4 +1,4 @@
-// Thrust on memory of the card, done by the host: what it gives is the same, how long it takes is not told.
+// Thrust on memory of the card, computed on the host; its time is not simulated.
 void __thrust_copy(void* to, const void* from, size_t size);
 void* __thrust_memory(size_t size);
 void __thrust_free(void* p);
@@ -223,7 +223,7 @@ template <class T, class I> struct __zipped {
         for (long i = 0; i < n; ++i) { a._items[i] = _items[i]._0; b._items[i] = _items[i]._1; c._items[i] = _items[i]._2; d._items[i] = _items[i]._3; }
         a.back(); b.back(); c.back(); d.back();
     }
-    template <class F> void each(F f) { for (size_t i = 0; i < _items.size(); ++i) f(__parts(_items[i])); back(); }  // a copy of the tuple still writes
+    template <class F> void each(F f) { for (size_t i = 0; i < _items.size(); ++i) f(__parts(_items[i])); back(); }  // a copy of the tuple also writes
 };
 template <class T> auto __held(zip_iterator<T> z) { return __zipped<decltype(__kind(z)), zip_iterator<T>>(z, 0); }
 }

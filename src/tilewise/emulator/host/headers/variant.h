@@ -1,4 +1,4 @@
-// std::variant of up to four alternatives: each has its own place, which keeps every alternative's constructor simple.
+// std::variant of up to four alternatives, each in its own member, so that construction is simple.
 namespace std {
 struct monostate {};
 struct __no_1 {}; struct __no_2 {}; struct __no_3 {};

@@ -8,7 +8,7 @@ template <class T> class vector {
         if (_data) __vector_free(_data);
         _data = fresh; _room = room;
     }
-    T* _next() {  // room for one more: here, or where everything will stand when it has been made
+    T* _next() {  // memory for one more element: here, or in the larger buffer to which all will be moved
         return _size < _room ? _data : (T*)__vector_memory((_room ? 2 * _room : 1) * sizeof(T));
     }
     T& _taken(T* fresh) {

@@ -1,4 +1,4 @@
-// The library of the UIUC labs. Where no data files are given, imports make up small data of fixed sizes.
+// The library of the UIUC labs. Without data files, imports generate small data of fixed sizes.
 typedef struct { int argc; char** argv; } wbArg_t;
 enum __wb_level { OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE };
 enum __wb_timer { Generic, IO, GPU, Compute, Copy, Driver, CopyAsync };

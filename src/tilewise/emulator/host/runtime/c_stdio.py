@@ -84,6 +84,11 @@ def standard_stream(s: Session, number: int) -> int:
     return address
 
 
+def _stdin(s: Session) -> int:
+    known: dict[int, int] = s.state.get("standard", {})
+    return known[0] if 0 in known else standard_stream(s, 0)
+
+
 def write(s: Session, pointer: int, data: bytes) -> None:
     found = stream_of(s, pointer)
     if found is None:
@@ -241,9 +246,7 @@ def fgetc(s: Session, stream: int) -> int:
 
 @runtime("getchar")
 def getchar(s: Session) -> int:
-    s.console.flush()
-    data = sys.stdin.buffer.read(1)
-    return data[0] if data else -1
+    return int(fgetc(s, _stdin(s)))
 
 
 @runtime("fgets")
@@ -301,8 +304,7 @@ def remove(s: Session, name: int) -> int:
 
 @runtime("scanf")
 def scanf(s: Session, format_: int, packed: int, count: int) -> int:
-    address = s.state["standard"][0] if 0 in s.state.get("standard", {}) else standard_stream(s, 0)
-    return int(fscanf(s, address, format_, packed, count))
+    return int(fscanf(s, _stdin(s), format_, packed, count))
 
 
 @runtime("fscanf")
