@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from tilewise.bench.blas_threads import hold
+from tilewise.bench.blas_threads import set_blas_threads
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def square() -> np.ndarray:
 
 def test_numpys_blas_is_held_to_one_thread(square: np.ndarray) -> None:
     """All threads of the process together spend no more than one could."""
-    if not hold(1):
+    if not set_blas_threads(1):
         pytest.skip("NumPy's BLAS here is not OpenBLAS")
     np.matmul(square, square)
     time.sleep(0.1)  # threads that spin after earlier work are asleep by now
@@ -29,6 +29,6 @@ def test_numpys_blas_is_held_to_one_thread(square: np.ndarray) -> None:
 
 
 def test_it_returns_whether_the_number_was_taken() -> None:
-    if hold(1):
-        assert hold(2)
-        assert hold(1)
+    if set_blas_threads(1):
+        assert set_blas_threads(2)
+        assert set_blas_threads(1)

@@ -29,7 +29,7 @@ SUBSETS = [names for count in range(len(KEYWORDS) + 1) for names in itertools.co
 
 
 def weights(ring, dtype):
-    """Edges from lower to higher numbers, and back where that improves nothing."""
+    """Edges from lower to higher numbers, and backward ones that close no improving cycle."""
     rng = np.random.default_rng(5)
     shape = (NODES, NODES)
     if dtype == "bool":

@@ -275,7 +275,7 @@ TREES = [nx.path_graph(9), nx.path_graph(10), nx.star_graph(5), nx.path_graph(2)
 
 
 @pytest.mark.parametrize("graph", [*TREES, nx.random_labeled_tree(200, seed=4), nx.random_labeled_tree(77, seed=5)])
-def test_the_center_of_a_tree_is_read_off_its_leaves(graph, monkeypatch):
+def test_the_center_of_a_tree_is_found_by_removing_leaves(graph, monkeypatch):
     monkeypatch.setattr(measures, "eccentricity", None)
     assert nx.center(graph, backend="tilewise") == nx.center(graph, backend="networkx")
 
@@ -288,7 +288,7 @@ def test_the_center_of_a_tree_is_read_off_its_leaves(graph, monkeypatch):
         [(0, 1), (1, 2), (2, 3), (3, 0), (0, 0), (1, 1)],
     ],
 )  # fmt: skip
-def test_what_has_as_many_edges_as_a_tree_is_not_one(edges):
+def test_graphs_with_as_many_edges_as_a_tree(edges):
     """Cycles, edges from a node to itself, and parts that are not connected."""
     graph = nx.Graph(edges)
     made = []
@@ -403,7 +403,7 @@ def test_small_graphs_are_left_alone_and_large_ones_taken(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["all_pairs_bellman_ford_path", "diameter", "all_pairs_dijkstra_path", "betweenness"])
-def test_kernels_are_built_behind_and_used_when_they_are_there(name, monkeypatch):
+def test_kernels_are_compiled_in_the_background_and_then_used(name, monkeypatch):
     """A first call is left to NetworkX, or runs here in plain Python."""
     from tilewise.interop.networkx import Backend, readiness
 
@@ -414,8 +414,8 @@ def test_kernels_are_built_behind_and_used_when_they_are_there(name, monkeypatch
     name = "betweenness_centrality" if name == "betweenness" else name
     used = []
     with monkeypatch.context() as seen:
-        tried = ours._try_kernels
-        seen.setattr(ours, "_try_kernels", lambda *how: (used.append(how), tried(*how)))
+        tried = ours._compile_kernels
+        seen.setattr(ours, "_compile_kernels", lambda *how: (used.append(how), tried(*how)))
         answers = [Backend.should_run(name, (G,), how) for _ in range(2)]
         modules = [ours._module(name, (G,), how)]
         fresh.wait()
@@ -434,7 +434,7 @@ def test_a_build_that_fails_counts_as_ready_and_the_call_raises_it(monkeypatch):
 
     fresh, kind = Readiness(), ("lengths", False, 5, 5)
     monkeypatch.setattr(Readiness, "_wait", lambda *_: 0.0)
-    fresh.build_behind(kind, lambda: 1 / 0, 1.0)
+    fresh.build_in_background(kind, lambda: 1 / 0, 1.0)
     fresh.wait()
     assert fresh.is_ready(kind)
 
@@ -445,7 +445,7 @@ def test_no_thread_is_started_for_a_kind_before_its_calls_are_worth_one(monkeypa
     fresh, kind, built = readiness.Readiness(), ("lengths", False, 5, 5), []
     monkeypatch.setattr(readiness.Readiness, "_wait", lambda *_: 0.0)
     for _ in range(4):
-        fresh.build_behind(kind, lambda: built.append(1), 0.3 * readiness.WORTH)
+        fresh.build_in_background(kind, lambda: built.append(1), 0.3 * readiness.WORTH)
         fresh.wait()
     assert built == [1]
     assert fresh.is_ready(kind)

@@ -179,12 +179,12 @@ def test_paths_that_one_search_did_not_find_so_long_are_counted_all_the_same(end
     """Five searches find nothing of a path that lies between the nodes they begin at."""
     from tilewise.interop.networkx import brandes_products as products
     from tilewise.interop.networkx.graph import NxGraph
-    from tilewise.interop.networkx.hops import sampled
+    from tilewise.interop.networkx.hops import sample_searches
 
     G = nx.Graph()
     G.add_nodes_from(range(100))
     nx.add_path(G, range(1, 20))
-    assert sampled(G)[0] == 0
+    assert sample_searches(G)[0] == 0
     assert products._count_paths(nx.to_numpy_array(G), 2) is None
     found = products.betweenness_centrality(NxGraph(G), normalized=False, endpoints=endpoints)
     assert found == nx.betweenness_centrality(G, normalized=False, endpoints=endpoints)

@@ -1,1 +1,1 @@
-"""Measured speed: suites of interleaved timings against peers, the document they make, and its plots."""
+"""Benchmarks: suites of interleaved timings beside peers, the JSON document of a run, and its plots."""

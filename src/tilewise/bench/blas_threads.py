@@ -1,4 +1,4 @@
-"""Set the number of threads of NumPy's BLAS: a peer with two against our one would be measured unfairly.
+"""Set the number of threads of NumPy's BLAS, so that peers have as many as our backend.
 
 OPENBLAS_NUM_THREADS is read when NumPy is imported, before a suite knows the number; so OpenBLAS's own function is
 called, found through the extension module that links it.
@@ -12,8 +12,8 @@ import importlib
 NAMES = ("scipy_openblas_{}64_", "openblas_{}64_", "scipy_openblas_{}", "openblas_{}")
 
 
-def hold(threads: int) -> bool:
-    """Whether NumPy's BLAS now takes so many threads; false where it is not OpenBLAS."""
+def set_blas_threads(threads: int) -> bool:
+    """Set it; False if NumPy's BLAS is not OpenBLAS or did not accept the number."""
     change, read = _function("set_num_threads"), _function("get_num_threads")
     if change is None or read is None:
         return False

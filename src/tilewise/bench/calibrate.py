@@ -1,6 +1,7 @@
-"""What `tilewise tune --calibrate` measures on a card: for drawn products of every kind, each family's own plan.
+"""The measurements of `tilewise tune --calibrate` on a card: the plan of every family, for random products.
 
-As many products of each family's choice as of any other, so that the kernels that are rarely chosen are known too.
+The sample has as many products that are planned for one family as for any other, so that rarely chosen kernels are
+calibrated too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilewise.backends.cuda.builders import build, workers_for
-from tilewise.bench.drawn_problems import drawn_anywhere
+from tilewise.bench.drawn_problems import random_problem
 from tilewise.bench.timing import Work, event_seconds, replayed
 from tilewise.bench.torch_products import torch_for
 from tilewise.core.machine import Machine
@@ -25,22 +26,22 @@ from tilewise.planning.launchers import launcher_of
 
 BATCH = 64  # products whose kernels are compiled together
 ROUNDS = 5
-SLOW = 20.0  # times the least time: a plan that takes longer is timed once
-AHEAD = 3  # products that a family may have been chosen for beyond the mean of all
-MOST_LAUNCHES = 40  # plans of more are not timed
+SLOW = 20.0  # plans slower than the fastest by this factor are timed once
+AHEAD = 3  # products by which a family may exceed the mean of all families
+MOST_LAUNCHES = 40  # plans with more launches are not timed
 MOST_BYTES = 4e9
 
 Measured = list[tuple[Plan, float]]  # plans of one product, the chosen one first, with their seconds on the card
 
 
 def problem_of(seed: int | str, number: int) -> Problem:
-    """A drawn problem, as it is planned: members that share N are one taller product."""
-    made = drawn_anywhere(random.Random(f"{seed} {number}"))
+    """A random problem as it is planned: members that share N are folded into one product."""
+    made = random_problem(random.Random(f"{seed} {number}"))
     return made.folded if made.stack and not made.groups else made
 
 
 def measured(seconds: float, seed: int | str, machine: Machine) -> Iterator[tuple[int, Measured]]:
-    """Until the time is over: the number of a drawn problem, and every family's plan of it with its seconds."""
+    """For `seconds`: the number of a random problem, and every family's plan of it with its measured time."""
     torch, end = torch_for("tilewise tune --calibrate"), time.monotonic() + seconds
     drawn = _drawn(seed, machine)
     while time.monotonic() < end:
@@ -53,24 +54,24 @@ def measured(seconds: float, seed: int | str, machine: Machine) -> Iterator[tupl
 
 
 def _drawn(seed: int | str, machine: Machine) -> Iterator[tuple[int, list[Plan]]]:
-    """Problems with their plans, those passed over whose family was chosen often."""
+    """Problems with their plans; a problem is skipped if its family has been drawn AHEAD times too often."""
     chosen, number = Counter[str](), 0
     while True:
         number += 1
         try:
             plans = [x for x in plans_in_turn(problem_of(seed, number), machine) if not x.real]
-        except TilewiseError:  # the semiring does not have the dtype
+        except TilewiseError:  # the semiring does not support the dtype
             continue
-        few = [x for x in plans if len(recipe_of(x).steps) <= MOST_LAUNCHES]
-        if not few or few[0] is not plans[0] or plans[0].problem.least_bytes > MOST_BYTES:
+        timeable = [x for x in plans if len(recipe_of(x).steps) <= MOST_LAUNCHES]
+        if not timeable or timeable[0] is not plans[0] or plans[0].problem.least_bytes > MOST_BYTES:
             continue
         if chosen[plans[0].family] <= chosen.total() / max(1, len(chosen)) + AHEAD:
             chosen[plans[0].family] += 1
-            yield number, few
+            yield number, timeable
 
 
 def _timed(torch: Any, plans: list[Plan]) -> Measured:
-    """Each plan's seconds, interleaved, on the same random operands."""
+    """Measured seconds of each plan, interleaved, on the same random operands."""
     operands = Operands(torch, plans[0].problem)
     works, once = dict[str, Work](), dict[str, float]()
     for plan in plans:
@@ -114,7 +115,7 @@ class Operands:
 
 
 def _memory(torch: Any, rows: int, cols: int, layout: Layout, stack: tuple[int, ...], name: str) -> Any:
-    """Random numbers in a layout."""
+    """A tensor of random numbers with this layout."""
     number = getattr(torch, name)
     steps = (*layout.stack, layout.row, layout.col)
     extents = (*stack, rows, cols)

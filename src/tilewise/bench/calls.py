@@ -1,5 +1,5 @@
-"""Suite `calls`: what a call costs beside its arithmetic: products of 8 × 8, by library and by keyword, beside the
-library's own.
+"""Suite `calls`: the overhead of a call: products of 8 × 8, by library and by keyword, beside the library's own
+product.
 
 One timing is the mean over a burst of calls. A burst begins with a call that is not timed, because the candidates
 before it have evicted its code and data from the caches: on a burst of 16 calls of 20 µs that added 2 to 6 µs a call.
@@ -22,12 +22,12 @@ from tilewise.bench.suites import Piece, Request, Row
 from tilewise.bench.timing import Work, host_seconds, medians
 
 SIDE = 8
-BURST_SECONDS = 0.0004  # shorter than a time slice of the scheduler: on a busy machine most bursts are not preempted
+BURST_SECONDS = 0.0004  # below the scheduler's time slice, so that most bursts are not preempted
 Case = tuple[str, Callable[[], Any], Callable[[], Any] | None]  # keywords, ours, the library's own
 
 
 def pieces(request: Request) -> Iterator[Piece]:
-    """NumPy, and those of the others that are installed."""
+    """NumPy, and torch and JAX if installed."""
     for library in ("numpy", *(name for name in ("torch", "jax") if importlib.util.find_spec(name))):
         yield partial(by_keyword, library, request.rounds(3, 15))
 
@@ -59,7 +59,7 @@ def _mean(work: Work, count: int) -> float:
 
 
 def _count(work: Work) -> int:
-    """Calls of a burst; the first ones plan and compile."""
+    """The number of calls in a burst; three calls before plan and compile."""
     for _ in range(3):
         work()
     return max(1, round(BURST_SECONDS / max(1e-7, min(_mean(work, 5) for _ in range(3)))))
@@ -118,7 +118,7 @@ def _torch() -> Iterator[Case]:
 def _jax() -> Iterator[Case]:
     import jax
 
-    jax.config.update("jax_default_device", jax.devices("cpu")[0])  # the host's side only, also where there is a card
+    jax.config.update("jax_default_device", jax.devices("cpu")[0])  # even if there is a card
     rng = np.random.default_rng(0)
     A, B = (jax.numpy.asarray(rng.random((SIDE, SIDE), np.float32)) for _ in range(2))
     ours, own = jax.jit(lambda x, y: matmul(x, y)), jax.jit(jax.numpy.matmul)
@@ -130,5 +130,5 @@ def _jax() -> Iterator[Case]:
 
 
 def _finished(work: Callable[[], Any]) -> Callable[[], Any]:
-    """Waits for the result: JAX returns arrays that are still being computed."""
+    """Wait for the result: JAX returns arrays before they are computed."""
     return lambda: work().block_until_ready()

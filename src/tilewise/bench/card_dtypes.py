@@ -1,5 +1,5 @@
-"""Suite `dtypes`: numbers other than half precision on a card, speeds beside the better of the vendor's libraries, and
-errors beside its own.
+"""Suite `dtypes`: dtypes other than half precision on a card: speed and error beside the vendor's libraries, whichever
+is better.
 
 float32 is `tw.matmul` as people call it (`precision="high"`) beside `torch.mm` without TF32. Errors are
 ‖P − ref64‖ / ‖ref64‖, the reference being the float64 product of the same operands.
@@ -53,7 +53,7 @@ CASES: dict[str, tuple[ProductCase, ...]] = {
     "float8 to bfloat16": cubes(4096, 8192, layouts="NT"),
     "float8 to bfloat16, fast peer": cubes(4096, 8192, layouts="NT"),
 }
-# of the relative error; 1e-2 for the others
+# largest relative error; 1e-2 for other dtypes
 BOUNDS = {"float32": 5e-6, "float64": 1e-13, "tf32": 1e-3, "int8 to int32": 1e-9}
 
 
@@ -137,7 +137,7 @@ def float32_errors(data: str, depth: int) -> list[Row]:
 
 
 def float8_errors(result: str, data: str, depth: int) -> list[Row]:
-    """One row: our error into P of dtype `result`, and the vendor's, whose sums leave the tensor cores too."""
+    """One row: our error with P of dtype `result`, and the vendor's with sums kept outside the tensor cores."""
     torch = products.torch_for("bench dtypes")
     M, N = operands(torch, data, 1024, depth, 1024)
     M, N = M.to(torch.float8_e4m3fn), N.T.contiguous().to(torch.float8_e4m3fn).T

@@ -1,8 +1,8 @@
 """Suite `random`: random products on a card beside both of the vendor's libraries, by three clocks.
 
-`graph`: the card alone, replays of a CUDA graph. `queued`: calls one behind the other, as a model makes them; the
-slower of host and card sets the time. `first`: a new shape, from the call until it returns: binding, planning and,
-where a kernel is not in the cache, compiling.
+`graph`: the card alone, by replays of a CUDA graph. `queued`: back-to-back calls, as in a model; the slower of host and
+card sets the time. `first`: the first call of a shape until it returns: binding, planning and, if a kernel is not in
+the cache, compiling.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tilewise.bench.timing import Work, captured, event_seconds, host_seconds, m
 from tilewise.bench.torch_products import CUBLAS, CUBLASLT, OURS, SAMPLE, ProductCase, operands, relative, torch_for
 from tilewise.system.quantities import seconds
 
-HOLD_CYCLES = 200_000  # about 0.1 ms for which the card waits while the first calls are queued
-QUEUE_SECONDS, MOST_CALLS = 4e-3, 200  # of one queue
+HOLD_CYCLES = 200_000  # about 0.1 ms that the card waits while the first calls are queued
+QUEUE_SECONDS, MOST_CALLS = 4e-3, 200  # of one queue of calls
 GRAPH_CALLS = 20  # at most
-SHAPE_SECONDS, LEAST_ROUNDS = 0.25, 3  # of all rounds of a shape, so that a hundred of them take half a minute
-LOOSEST = {  # relative errors
+SHAPE_SECONDS, LEAST_ROUNDS = 0.25, 3  # for all rounds of a shape; a hundred shapes take half a minute
+LOOSEST = {  # largest relative errors
     "bfloat16": 1e-2, "float16": 2e-3, "float32": 1e-5, "tf32": 2e-3, "float64": 1e-12, "complex64": 1e-5,
     "complex128": 1e-12,
 }  # fmt: skip
@@ -35,7 +35,7 @@ def pieces(request: Request) -> Iterator[Piece]:
 
 
 def three_clocks(product: RandomProduct, seed: int, rounds: int) -> list[Row]:
-    """One row: ours and the better of the vendor's two by each clock, and the plan."""
+    """One row: our time and those of the vendor's two libraries by each clock, and the plan."""
     torch = torch_for("bench random")
     number, precision = getattr(torch, product.dtype), product.precision
     torch.manual_seed(seed)
@@ -64,15 +64,15 @@ def three_clocks(product: RandomProduct, seed: int, rounds: int) -> list[Row]:
 
 
 def repetitions(slowest: float, rounds: int) -> tuple[int, int]:
-    """(calls of a queue, rounds) by the seconds of the slowest candidate's call: both clocks of all three within
-    SHAPE_SECONDS, where that leaves enough of them."""
+    """(calls of a queue, rounds) so that both clocks of all three candidates take SHAPE_SECONDS, but at least
+    LEAST_ROUNDS; `slowest`: seconds of the slowest candidate's call."""
     calls = int(max(2, min(MOST_CALLS, QUEUE_SECONDS / slowest)))
     each = 3 * slowest * (calls + 1 + min(calls, GRAPH_CALLS))
     return calls, max(min(rounds, LEAST_ROUNDS), min(rounds, int(SHAPE_SECONDS / each)))
 
 
 def _once(torch: Any, work: Work) -> float:
-    """Seconds of a call until the card has finished, the host's share among them."""
+    """Seconds of a call until the card has finished, host time included."""
     work()
     torch.cuda.synchronize()
     start = time.perf_counter()
@@ -85,7 +85,7 @@ def row(
     product: RandomProduct, graph: dict[str, float], queued: dict[str, float], first: float,
     errors: tuple[float, float], plan: Any,
 ) -> Row:  # fmt: skip
-    """What is kept of one shape; where a ratio is above 1, ours is faster than the better of the two."""
+    """The row of one shape; ratios above 1: ours is faster than the better of the two libraries."""
     best = {name: min(times[CUBLAS], times[CUBLASLT]) for name, times in (("graph", graph), ("queued", queued))}
     made = speed_row(plan.kernel, product.shape, product.kind, graph[OURS])
     return {name: made[name] for name in ("kernel", "tile", "shape", "dtype", "seconds", "tflops")} | {
@@ -103,15 +103,15 @@ def row(
     }
 
 
-def _prefer(torch: Any, name: str) -> None:
-    """Which library torch.mm calls; not part of what is timed."""
+def _select_blas(torch: Any, name: str) -> None:
+    """Select the library that torch.mm calls, outside of the timing."""
     if name != OURS:
         torch.backends.cuda.preferred_blas_library(name)
 
 
 def _queued(torch: Any, works: dict[str, Work], calls: int, rounds: int) -> dict[str, float]:
     def timed(name: str) -> list[float]:
-        _prefer(torch, name)
+        _select_blas(torch, name)
         works[name]()
         return [event_seconds(torch, works[name], calls, HOLD_CYCLES)]
 
@@ -121,6 +121,6 @@ def _queued(torch: Any, works: dict[str, Work], calls: int, rounds: int) -> dict
 def _graphed(torch: Any, works: dict[str, Work], calls: int, rounds: int) -> dict[str, float]:
     graphs = {}
     for name, work in works.items():
-        _prefer(torch, name)
+        _select_blas(torch, name)
         graphs[name] = captured(torch, work, calls)
     return medians(works, rounds, lambda name: [event_seconds(torch, graphs[name].replay) / calls])

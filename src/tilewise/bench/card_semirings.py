@@ -1,7 +1,7 @@
-"""Suite `semirings` on a card: every semiring against the limit of its own instructions, measured in the same rounds by
+"""Suite `semirings` on a card: every semiring beside the limit of its instructions, measured in the same rounds by
 register-only loops (`simt_gemm/tiled/limit.cu`); ieee float32 beside cuBLAS; min_plus beside torch.compile; closures.
 
-Some rows of every product are compared with the CPU's engine in the same run.
+Some rows of every product are compared with the CPU backend in the same run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tilewise.arrays.card import default_stream
 from tilewise.arrays.device_array import DeviceArray, to_device
 from tilewise.backends.cuda.device import describe
 from tilewise.backends.cuda.launcher import Launcher
-from tilewise.bench.ladder import vendor
+from tilewise.bench.ladder import cublas_library
 from tilewise.bench.semirings import operands
 from tilewise.bench.suites import Piece, Request, Row, Shape, peer_row
 from tilewise.bench.timing import GAP_SECONDS, Work, interleaved, on_card
@@ -62,7 +62,7 @@ def pieces(request: Request) -> Iterator[Piece]:
         for side in sizes or (usual,):
             yield partial(against_limit, ring, dtype, known, side, rounds)
     yield partial(own_semiring, size, rounds)
-    if vendor() == "torch":
+    if cublas_library() == "torch":
         for shape in request.cubes or (*SGEMM_SHAPES, *SKINNY):
             yield partial(sgemm, shape, rounds)
         for signed in (False, True):
@@ -72,8 +72,8 @@ def pieces(request: Request) -> Iterator[Piece]:
 
 
 def against_limit(ring: str, dtype: str, known: str, size: int, rounds: int) -> list[Row]:
-    """One row: the aligned size as a share of the instructions' limit in the same rounds, and one more (ragged). The
-    limit is that of the config for any operands, unless the caller promises more."""
+    """One row: the speed at an aligned size as a share of the instruction limit in the same rounds, and at size + 1.
+    The limit is that of the config for any operands, unless nonnegative ones are promised."""
     algebra = find_semiring(ring).over(dtype_named(dtype))
     nonnegative = known == PROMISED
     config = config_of(algebra, describe(DEVICE), nonnegative)
@@ -104,9 +104,9 @@ def against_limit(ring: str, dtype: str, known: str, size: int, rounds: int) -> 
 
 
 def limit_work(algebra: Any, config: Config) -> tuple[Callable[[], Any], int]:
-    """The register-only loop of a config, and how many steps one run of it takes."""
+    """The register-only loop of a config, and the steps of one run."""
     machine = describe(DEVICE)
-    # few enough accumulators for two resident blocks: with one, latencies would be the limit, not the instructions
+    # few enough accumulators for two resident blocks: with one, latency would be the limit
     rows, cols = (4, 4) if config.word_bytes > 4 or config.sum_words > 1 else (8, 8)
     rounds = 2000 if config.slots <= 2 else 300
     blocks, sets = 2 * machine.units, 4
@@ -152,8 +152,8 @@ def sgemm(shape: Shape, rounds: int) -> list[Row]:
 
 
 def compiled_min_plus(size: int, rounds: int, signed: bool) -> list[Row]:
-    """min_plus as people write it in torch, compiled; and with N transposed beforehand, which is faster. Weights that
-    are not negative, or numbers of both signs."""
+    """min_plus written as a broadcast in torch and compiled, as given and with N transposed beforehand, which is
+    faster. `signed`: numbers of both signs."""
     import torch
 
     draw = torch.randn if signed else torch.rand
@@ -189,7 +189,7 @@ def own_semiring(size: int, rounds: int) -> list[Row]:
 
 
 def closures(size: int, rounds: int) -> list[Row]:
-    """closure of a dense graph beside one min_plus product of its size: both take size³ steps."""
+    """The closure of a dense graph beside a min_plus product of its size: both take size³ steps."""
     M = np.ascontiguousarray(operands((size, size, 1), "float32")[0])
     W, P = to_device(M), DeviceArray((size, size), dtype_named("float32"), DEVICE)
     part = to_device(M[:300, :300])
@@ -200,7 +200,7 @@ def closures(size: int, rounds: int) -> list[Row]:
 
 
 def check_rows(P: Array, M: Array, N: Array, ring: str) -> None:
-    """Compare some rows of P with the CPU's engine: equal for min, max, or and integers, close for sums of floats."""
+    """Compare some rows of P with the CPU backend: equal for min, max, or and integers, close for sums of floats."""
     rows = np.random.default_rng(1).choice(len(M), min(len(M), SAMPLE), replace=False)
     expected = matmul(np.ascontiguousarray(M[rows]), N, semiring=find_semiring(ring), device="cpu")
     algebra = find_semiring(ring).over(dtype_named(str(M.dtype)))

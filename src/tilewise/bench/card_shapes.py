@@ -1,5 +1,5 @@
-"""Suite `shapes` on a card: half precision beside both of the vendor's libraries, and beside what people do about
-shapes that those are slow at (pad, multiply, slice)."""
+"""Suite `shapes` on a card: half precision beside both of the vendor's libraries, and beside the usual workaround for
+their slow shapes: pad, multiply, slice."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Suite `cliffs` on a CPU: walks along m, k and n by factors; lists neighbours whose times do not follow their work.
+"""Suite `cliffs` on a CPU: walks along m, k and n by factors; lists neighbours whose times do not match their work.
 
 A walk varies one extent and keeps the other two, in one dtype and one layout of the operands. Two kinds of neighbours
-are cliffs: the larger takes less than FALLS of the smaller's time, or its time grows by more than GROWS times as much
-as its work; in CONFIRMED further timings too. NumPy's times are beside them, because where a cache ends is a step for
-every library.
+are cliffs if CONFIRMED further timings agree: the larger takes less than FALLS of the smaller's time, or its time grows
+GROWS times as much as its work. NumPy's times are listed too, because the end of a cache is a step for every library.
 """
 
 from __future__ import annotations
@@ -16,29 +15,29 @@ import numpy as np
 
 from tilewise.api import matmul, plan
 from tilewise.backends.cpu.runtime.pool import set_num_threads
-from tilewise.bench.blas_threads import hold
+from tilewise.bench.blas_threads import set_blas_threads
 from tilewise.bench.suites import Piece, Request, Row, Shape
 from tilewise.bench.timing import Work, host_seconds
 
 FACTOR = 1.5  # from neighbour to neighbour
-KEPT = (1, 2, 8, 64, 512, 10_000)  # extents that a walk keeps
-LARGEST, CELLS, STEPS = 10**7, 2**22, 2**27  # an extent; cells of M, N and P together, and steps of a product, at most
+KEPT = (1, 2, 8, 64, 512, 10_000)  # the two extents that a walk does not vary
+LARGEST, CELLS, STEPS = 10**7, 2**22, 2**27  # limits: an extent; cells of M, N and P together; steps of a product
 FALLS, GROWS, CONFIRMED = 0.7, 2.5, 3
 DTYPES = ("float32", "float64", "int64", "complex128")
 LAYOUTS = ("NN", "TT")
-CALL = 3e-6  # seconds that are the call's, not the work's
-SECONDS = 0.02  # of timing for each candidate
+CALL = 3e-6  # seconds of call overhead
+SECONDS = 0.02  # time budget of a candidate
 
 
 def pieces(request: Request) -> Iterator[Piece]:
-    """A walk each; `--quick` takes every third."""
+    """One piece per walk; `--quick` takes every third walk."""
     walks = [walk for walk in product(DTYPES, LAYOUTS, range(3), product(KEPT, KEPT)) if len(shapes(*walk[2:])) > 1]
     for dtype, layouts, axis, kept in walks[:: 3 if request.quick else 1]:
         yield partial(cliffs, dtype, layouts, shapes(axis, kept), request.threads)
 
 
 def shapes(axis: int, kept: tuple[int, int]) -> list[Shape]:
-    """m, k and n, the one at `axis` from 1 by factors as far as operands and time allow."""
+    """The shapes of a walk: the extent at `axis` grows from 1 by FACTOR within the limits."""
     found, extent = list[Shape](), 1
     while extent <= LARGEST:
         extents = [*kept]
@@ -54,7 +53,7 @@ def shapes(axis: int, kept: tuple[int, int]) -> list[Shape]:
 def cliffs(dtype: str, layouts: str, walk: list[Shape], threads: int) -> list[Row]:
     """The cliffs of a walk."""
     set_num_threads(threads)
-    hold(threads)
+    set_blas_threads(threads)
     times, rows = {shape: seconds(shape, dtype, layouts) for shape in walk}, []
     for pair in pairwise(walk):
         first = [times[shape] for shape in pair]
@@ -65,7 +64,7 @@ def cliffs(dtype: str, layouts: str, walk: list[Shape], threads: int) -> list[Ro
 
 
 def is_cliff(pair: tuple[Shape, Shape], short: float, long: float) -> bool:
-    """Whether two times do not follow the work of their products; what a call costs is none of it."""
+    """Whether two times do not match the work of their products, apart from call overhead."""
     before, after = (work(shape) for shape in pair)
     if long < FALLS * short:
         return True
@@ -73,13 +72,13 @@ def is_cliff(pair: tuple[Shape, Shape], short: float, long: float) -> bool:
 
 
 def work(shape: Shape) -> int:
-    """Steps, and cells that are read and written."""
+    """Steps plus cells read and written."""
     m, k, n = shape
     return m * k * n + m * k + k * n + m * n
 
 
 def seconds(shape: Shape, dtype: str, layouts: str) -> tuple[float, float]:
-    """The least of ours and of NumPy's, interleaved."""
+    """The least of our times and of NumPy's, interleaved."""
     M, N = operands(shape, dtype, layouts)
     works: tuple[Work, Work] = (lambda: matmul(M, N)), (lambda: M @ N)
     for run in works:

@@ -1,4 +1,4 @@
-"""Random problems: every dtype of plus_times, layout, stride, offset, stack, epilogue; from a seed."""
+"""Random problems from a seed: dtypes, layouts, strides, offsets, stacks, epilogues, groups, semirings."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def _layout(rng: random.Random, rows: int, cols: int, letter: str, size: int, od
     if odd:
         lead += rng.choice((0, 1, 3, 8, 64))
         misalignment = rng.randrange(0, 16, size)
-        if rng.random() < 0.1:  # elements apart
+        if rng.random() < 0.1:  # elements with a stride of 2
             step, lead = 2, 2 * lead
     return Layout(lead, step, (), misalignment) if letter == "N" else Layout(step, lead, (), misalignment)
 
 
 def _stacked(rng: random.Random, p: Problem) -> Problem:
-    """Members one behind the other, one operand perhaps the same for all."""
+    """A stack of contiguous members; N may be the same for all."""
     small = problem_of_shape(p.m % 500 + 1, p.k % 500 + 1, p.n % 500 + 1, p.dtype, precision=p.precision)
     each = (small.m * small.k, rng.choice((0, small.k * small.n)), small.m * small.n)
     layouts = (small.layout_m, small.layout_n, small.layout_p)
@@ -63,7 +63,7 @@ def _stacked(rng: random.Random, p: Problem) -> Problem:
 
 
 def stacked(layout: Layout, step: int) -> Layout:
-    """A layout of members so far apart, made by its fields: `kernel_goldens` also runs on versions before this one."""
+    """A layout with `step` elements between members; by fields, because `kernel_goldens` runs on older versions too."""
     return Layout(layout.row, layout.col, (step,), layout.misalignment, layout.spare)
 
 
@@ -81,8 +81,8 @@ MOST_STEPS, MOST_CELLS, STACK_CELLS = 2e11, 5e8, 4e8
 OTHER_DTYPES = ("int8", "uint8", "int16", "int32", "int64", "bool", "float8_e4m3fn")
 
 
-def drawn_anywhere(rng: random.Random) -> Problem:
-    """A single product, a stack or groups, of any dtype and size: of kinds, too, that `drawn_problem` rarely draws."""
+def random_problem(rng: random.Random) -> Problem:
+    """A single product, a stack or groups, of any dtype, semiring and size."""
     p = _of_any_dtype(rng)
     form = rng.choices(("single", "stack", "rows", "k"), (6, 3, 1.2, 0.4))[0]
     if form == "single" and rng.random() < 0.4:
@@ -150,7 +150,7 @@ def _plain(rows: int, cols: int, letter: str) -> Layout:
 
 
 def _with_more(rng: random.Random, p: Problem) -> Problem:
-    """Perhaps added onto P, perhaps with an epilogue."""
+    """The problem, sometimes with accumulate or an epilogue."""
     if rng.random() < 0.07:
         return replace(p, accumulate=True)
     if rng.random() < 0.08 and p.semiring.name == "plus_times" and p.dtype.kind == "f":

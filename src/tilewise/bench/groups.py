@@ -24,14 +24,14 @@ SIDES = ((2048, 1408), (2048, 1536), (7168, 2048), (2047, 1409))
 BANDWIDTH = 4.2e12  # bytes a second that a copy reaches on an H200
 TOLERANCE, LAYER_TOLERANCE = 8e-3, 3e-2
 PEER = "torch._grouped_mm"
-PADDED = 8  # elements: torch's operands start and step on 16 bytes
+PADDED = 8  # elements; torch requires rows on 16-byte boundaries
 TOP = 2  # experts of a token in a layer
 LAYER_ROUNDS, LAYER_STEPS = 5, 4
 
 
 @dataclass(frozen=True)
 class RoutedRows:
-    """Rows of k columns routed to experts of k×n."""
+    """Rows of k columns routed to experts that are k×n matrices."""
 
     experts: int
     rows: int
@@ -75,7 +75,7 @@ def drawn(rng: random.Random) -> RoutedRows:
 
 
 def ends_of(case: RoutedRows, rng: random.Random) -> list[int]:
-    """Where each expert's rows end."""
+    """The end of each expert's rows."""
     shares = [math.exp(ROUTERS[case.router] * rng.gauss(0, 1)) for _ in range(case.experts)]
     ends, reached, whole = [], 0.0, sum(shares)
     for share in shares:
@@ -94,7 +94,7 @@ def pieces(request: Request) -> Iterator[Piece]:
 
 
 def routed(case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
-    """`of_floor`: the time of one dense product of all rows, or of moving what is needed, as a share of ours."""
+    """One row. `of_floor`: the time of one dense product of all rows, or of the memory traffic, as a share of ours."""
     import torch
 
     x = torch.randn(case.rows, case.k, device="cuda").bfloat16()
@@ -120,7 +120,7 @@ def routed(case: RoutedRows, ends: list[int], seed: int) -> list[Row]:
 
 
 def forward_and_backward(layer: ExpertLayer, seed: int) -> list[Row]:
-    """One row; results and gradients of the two are compared with each other."""
+    """One row; our results and gradients are compared with the peer's."""
     import torch
 
     torch.manual_seed(seed)
@@ -155,7 +155,7 @@ def forward_and_backward(layer: ExpertLayer, seed: int) -> list[Row]:
 
 
 def grouped_mm(torch: Any, x: Any, w: Any, ends: Any) -> Any:
-    """torch's own; operands whose rows do not start on 16 bytes are padded first, and the product sliced."""
+    """torch._grouped_mm; misaligned operands are padded first, and the product sliced."""
     k, n = w.shape[1:]
     if k % PADDED or n % PADDED:
         x = torch.nn.functional.pad(x, (0, -k % PADDED))

@@ -1,4 +1,4 @@
-"""Suite `host`: what a call costs the host, on tensors at new addresses every time, as programs call.
+"""Suite `host`: host time of a call, on tensors at new addresses every time, as in real programs.
 
 The calls go through four hundred operands and results, with `out=` and without, ours and the framework's own product
 interleaved; the same on one set of tensors shows what a new address costs. Calls do not wait for the card, and products
@@ -42,7 +42,7 @@ def pieces(request: Request) -> Iterator[Piece]:
 
 
 def call_times(shape: Shape, dtype: str, library: str, rounds: int) -> list[Row]:
-    """Microseconds of the host a call, ours and the library's, with the number of launches ours makes."""
+    """One row: host microseconds per call, ours and the library's, and the number of our launches."""
     tensors, theirs, wait = _tensors(shape, dtype, library)
     launches = len(recipe_of(plan(tensors[0][0], tensors[1][0])).steps)
     works: dict[tuple[str, str], Callable[[int], Any]] = {}

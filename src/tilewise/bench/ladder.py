@@ -40,7 +40,7 @@ CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
 DEVICE = "cuda:0"
 TOLERANCE = 5e-6  # float32 sums of a few thousand terms; NaN never passes
-QUEUE_STEPS = 2**31  # smaller products are queued in longer rounds
+QUEUE_STEPS = 2**31  # smaller products are timed in longer queues
 SAMPLE = 64  # rows of P that are compared with float64
 
 Arrays = tuple[DeviceArray, DeviceArray, DeviceArray]  # M, N and P on the card
@@ -59,23 +59,23 @@ class Candidate:
 
 
 def pieces(request: Request) -> Iterator[Piece]:
-    of_ladder, rounds = request.suite == "ladder", request.rounds(3, 7)
+    is_ladder, rounds = request.suite == "ladder", request.rounds(3, 7)
     if not request.on_card:
-        tiles = (16,) if of_ladder else TILES
+        tiles = (16,) if is_ladder else TILES
         for size in request.sizes or CPU_SIZES:
             yield partial(on_cpu, size, tiles, request.rounds(2, 5))
         return
-    peers = [Candidate("cublas")] if vendor() else []
+    peers = [Candidate("cublas")] if cublas_library() else []
     squares = tuple((size, size, size) for size in SQUARES)
-    for shape in request.cubes or (squares if of_ladder else SWEEP_SHAPES):
-        candidates = _rungs(shape[0]) if of_ladder else _sweep()
+    for shape in request.cubes or (squares if is_ladder else SWEEP_SHAPES):
+        candidates = _rungs(shape[0]) if is_ladder else _sweep()
         yield partial(on_card, shape, [*candidates, *peers], rounds)
-        if of_ladder:
+        if is_ladder:
             yield partial(on_host, shape, 3)
 
 
 def _rungs(size: int) -> list[Candidate]:
-    """Every rung that takes this size, beside the course's kernel and what the planner chooses from."""
+    """Every rung that supports this size, the course's kernel, and the families of the planner."""
     candidates = [Candidate("course", 16), Candidate("course", 32)]
     for rung in LADDER.values():
         if rung.whole_tiles_only and size % 32:
@@ -127,14 +127,14 @@ def on_card(shape: Shape, candidates: list[Candidate], rounds: int) -> list[Row]
 
 
 def on_host(shape: Shape, repeats: int) -> list[Row]:
-    """NumPy's product on the host, for the speed-up of the card; its operands stay in the host's memory."""
+    """NumPy's product on the host, for the speed-up of the card."""
     M, N = _operands(shape, np.random.default_rng(0))
     seconds = interleaved({"numpy": lambda: np.matmul(M, N)}, repeats, 1)["numpy"]
     return [_row(Candidate("numpy"), shape, seconds)]
 
 
 def on_cpu(size: int, tiles: tuple[int, ...], rounds: int) -> list[Row]:
-    """The reference engine at every tile width beside NumPy's product."""
+    """The reference backend at every tile width beside NumPy's product."""
     shape = (size, size, size)
     M, N = _operands(shape, np.random.default_rng(0))
     expected = M.astype(np.float64) @ N.astype(np.float64)
@@ -181,8 +181,8 @@ def _course(tile: int, shape: Shape, arrays: Arrays, stream: Any) -> Work:
     return lambda: launcher(int(stream.handle))
 
 
-def vendor() -> str | None:
-    """Which library calls cuBLAS for us, if one is installed."""
+def cublas_library() -> str | None:
+    """The installed library through which cuBLAS is called, if any."""
     from importlib.util import find_spec
 
     return next((name for name in ("torch", "cupy") if find_spec(name)), None)
@@ -190,7 +190,7 @@ def vendor() -> str | None:
 
 def _cublas(arrays: Arrays) -> Work:
     """float32 without TF32, into the same P, on the same default stream."""
-    if vendor() == "torch":
+    if cublas_library() == "torch":
         import torch
 
         torch.backends.cuda.matmul.allow_tf32 = False

@@ -2,7 +2,7 @@
 
 One step is three products: the output, the gradient of the input and that of the weight. Candidates:
 
-    tilewise                   the layer as it is; its output and its gradient have rows of odd length
+    tilewise                   the layer unchanged; its output and its gradient have rows of odd length
     tilewise, aligned rows     the same with on_lines=True: rows of both start on 128-byte boundaries
     torch                      torch.nn.Linear
     torch, padded by hand      a weight with more rows, so that all are aligned; the extra columns stay in the output
@@ -19,7 +19,7 @@ from tilewise.bench.suites import Piece, Request, Row, Shape, speed_row
 from tilewise.bench.timing import interleaved, on_card
 from tilewise.bench.torch_products import torch_for
 
-GAP_SECONDS = 0.05  # longer than for one product, which heats the card less
+GAP_SECONDS = 0.05  # longer than for one product: a step heats the card more
 SAMPLE = 32  # rows of each result that are compared with float32
 PADDED_TO = 128
 SHAPE = (4096, 4096, 50257)  # batch × sequence, width of the model, vocabulary of GPT-2

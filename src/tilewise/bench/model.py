@@ -18,7 +18,7 @@ from typing import Any
 from tilewise.bench.suites import Piece, Request, Row
 from tilewise.bench.torch_products import torch_for
 
-STEPS = 10  # that are timed, after as many that only warm up
+STEPS = 10  # timed steps, after as many warm-up steps
 RATE = 3e-4
 
 
@@ -101,7 +101,7 @@ def train(case: str, device: str, compiled: bool, steps: int = STEPS) -> list[Ro
 
 
 def _row(one: Trainer, trainers: list[Trainer], case: str, sizes: Any, steps: int) -> Row:
-    """Beside torch, or torch.compile where ours is compiled too."""
+    """A candidate beside torch, or beside torch.compile if it is compiled too."""
     peer = next(c for c in trainers if c.name == ("torch.compile" if "compile" in one.how else "torch"))
     mine, theirs = (statistics.median(c.seconds[-steps:]) for c in (one, peer))
     return {

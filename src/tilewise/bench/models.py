@@ -1,4 +1,4 @@
-"""A GPT in plain torch, for whole steps, of any widths, odd ones too; its head is tied to its embedding."""
+"""A GPT in plain torch, of any widths, odd ones too; its head is tied to its embedding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The largest value of something that is sampled in a thread, such as the memory that a process holds."""
+"""The maximum of a value that a thread samples, such as the resident memory of a process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Peak:
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory that a process holds now; 0 where it has ended."""
+    """Resident bytes of a process; 0 if it has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
@@ -38,7 +38,7 @@ def resident(pid: int) -> int:
 
 
 def most_resident(pid: int) -> int:
-    """The most that it has held so far. (What the system reports at its end counts its parent's memory too.)"""
+    """The largest resident size so far. (getrusage would include the memory of the parent it forked from.)"""
     try:
         for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):

@@ -73,7 +73,7 @@ def _ladder(document: dict[str, Any], pyplot: Any) -> Any:
 
 
 def _plain_numbers(axes: Any) -> None:
-    """1, 2, 5, 10 on the logarithmic axis, not powers of ten with gaps."""
+    """Label a logarithmic y axis 1, 2, 5, 10, … in plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -105,7 +105,7 @@ def _over_size(document: dict[str, Any], axes: Any) -> None:
 
 
 def _roofline(document: dict[str, Any], axes: Any) -> None:
-    """Each rung at the operations per byte that it moves from global memory, by its plan."""
+    """Each rung's speed over its operations per byte of global traffic, by its plan."""
     device = document["device"]
     peak, bandwidth = 2 * device["float32_steps"] / 1e12, device["bandwidth"] / 1e12
     rows = [r for r in document["rows"] if r["bytes_with_tiles"]]
@@ -115,7 +115,7 @@ def _roofline(document: dict[str, Any], axes: Any) -> None:
     axes.plot(corners, limits, color="#444444", label="memory and arithmetic limits")
     for row in rows:
         if row["shape"] != [size] * 3 or row["tile"] != _best_tile(document, row["kernel"]) or row["kernel"] == "tiled":
-            continue  # the best tile of each; tiled would hide under tiled_edges
+            continue  # only the best tile of each; tiled would be covered by tiled_edges
         colour, marker = STYLES.get(row["kernel"], OTHER)
         at = (2 * size**3 / row["bytes_with_tiles"], row["tflops"])
         axes.plot(*at, color=colour, marker=marker, markersize=9, linestyle="")
@@ -231,7 +231,7 @@ def _semirings(document: dict[str, Any], pyplot: Any) -> Any:
 
 
 def _limits(axes: Any, rows: list[Row], on_cpu: bool) -> None:
-    """Shares of the limit; on a card the rates too, and the size one larger, which is not aligned."""
+    """Bars of shares of the limit; on a card with rates, and points for the misaligned size one larger."""
     names = [f"{row['semiring']} {row['dtype']}{', ' + row['known'] if row.get('known') else ''}" for row in rows]
     shares = [100 * row["share_of_limit"] for row in rows]
     bars = axes.barh(names, shares, color="#0072b2", label="aligned")
@@ -251,7 +251,7 @@ def _limits(axes: Any, rows: list[Row], on_cpu: bool) -> None:
 
 
 def _random(document: dict[str, Any], pyplot: Any) -> Any:
-    """Times the vendor's speed, left over operations, right over the smallest of m, k and n."""
+    """Speed relative to the vendor's, over operations (left) and over the smallest of m, k and n (right)."""
     figure, panels = pyplot.subplots(1, 2, figsize=(14, 5.2), constrained_layout=True, sharey=True)
     for dtype in dict.fromkeys(row["dtype"] for row in document["rows"]):
         rows = [row for row in document["rows"] if row["dtype"] == dtype]

@@ -33,7 +33,7 @@ class RandomProduct:
 
     @property
     def kind(self) -> str:
-        """The dtype, or tf32 for float32 that is multiplied so."""
+        """The dtype; tf32 for float32 with that precision."""
         return "tf32" if self.precision == "tf32" else self.dtype
 
     @property
@@ -79,5 +79,5 @@ def kinds_given(text: str) -> tuple[str, ...]:
 
 
 def drawn(count: int, seed: int, kinds: tuple[str, ...]) -> list[RandomProduct]:
-    """So many products of every kind; those of one do not depend on which others are requested."""
+    """`count` products of every kind; the products of a kind do not depend on the other kinds."""
     return [draw(rng, (kind,)) for kind in kinds for rng in [random.Random(f"{seed} {kind}")] for _ in range(count)]

@@ -17,10 +17,10 @@ from tilewise.system.version import __version__
 JSON_VERSION = 1
 PACKAGES = ("numpy", "torch", "cupy-cuda13x", "cuda-core", "cuda-bindings", "dask", "zarr")
 WORST = 10  # rows of a table of the worst
-PEERS = ("openblas", "mkl", "torch", "float32")  # of MKL and torch's BLAS, the one that torch was built with
+PEERS = ("openblas", "mkl", "torch", "float32")  # mkl or torch: the BLAS that torch was built with
 OVER = {f"{how}over_{peer}": peer + (", cold" if how else "") for how in ("", "cold_") for peer in PEERS}
 CPU_RANDOM = ("cpu-random", "semirings-random", "halves-random")
-BARS = {"share_of_floor": 0.88, "over_float32": 1.0}  # 0.9 for the others
+BARS = {"share_of_floor": 0.88, "over_float32": 1.0}  # lowest acceptable ratio; 0.9 for the others
 OVER |= {"share_of_ports": "the ports", "share_of_floor": "the floor"}
 
 Table = tuple[str, list[str], list[list[str]]]  # a title, a head, rows of cells
@@ -71,7 +71,7 @@ def label(row: Row) -> str:
 
 
 def case_text(row: Row) -> str:
-    """What was multiplied: its shape, or more where a suite has several products of one shape."""
+    """The name of a case: its shape, unless the row names it."""
     return str(row.get("case") or shape_text(row["shape"]))
 
 
@@ -81,7 +81,7 @@ def shape_text(shape: Iterable[int]) -> str:
 
 
 def tables(document: dict[str, Any]) -> list[Table]:
-    """Everything that a run has to show; the first is its main table."""
+    """The tables of a run, the main one first."""
     suite, rows = document["suite"], document["rows"]
     if suite == "random":
         return _random(rows)
@@ -90,7 +90,7 @@ def tables(document: dict[str, Any]) -> list[Table]:
     if suite in COLUMNS:
         return [(title, *_cells(COLUMNS[suite], rows))]
     special = {"stacks": _batches, "groups": _batches, **dict.fromkeys(CPU_RANDOM, _cpu_random)}
-    return special.get(suite, _speeds)(title, suite, rows)
+    return special.get(suite, _speeds)(title, rows)
 
 
 def _cells(columns: dict[str, Cell], rows: Iterable[Row]) -> tuple[list[str], list[list[str]]]:
@@ -100,8 +100,8 @@ def _cells(columns: dict[str, Cell], rows: Iterable[Row]) -> tuple[list[str], li
     ]
 
 
-def _speeds(title: str, suite: str, rows: list[Row]) -> list[Table]:
-    """TFLOP/s of candidates down and cases across, transposed where there are many more cases."""
+def _speeds(title: str, rows: list[Row]) -> list[Table]:
+    """TFLOP/s, a row per candidate and a column per case; transposed if there are many more cases."""
     cases = list(dict.fromkeys(case_text(row) for row in rows))
     speeds = {(label(row), case_text(row)): row["tflops"] for row in rows}
     scale, unit = (1.0, "TFLOP/s") if max(speeds.values(), default=1) >= 1 else (1e3, "GFLOP/s")
@@ -204,7 +204,7 @@ WORST_OF_RANDOM: dict[str, Cell] = {
 }
 
 
-def _batches(title: str, suite: str, rows: list[Row]) -> list[Table]:
+def _batches(title: str, rows: list[Row]) -> list[Table]:
     """Known cases, the worst of the random ones, and a summary of the random ones by dtype."""
     known, others = ([row for row in rows if (row["suite"] == "known") == is_known] for is_known in (True, False))
     cells = [_batch(row) for row in known]
@@ -223,8 +223,8 @@ def _batch(row: Row, before: str = "") -> list[str]:
     return [before + row["case"], row["peer"], *times, text + ("" if row["right"] else " WRONG"), row["kernel"]]
 
 
-def _cpu_random(title: str, suite: str, rows: list[Row]) -> list[Table]:
-    """By semiring, dtype and peer or limit, and the products that are furthest behind."""
+def _cpu_random(title: str, rows: list[Row]) -> list[Table]:
+    """A summary by semiring, dtype and peer or limit, and the products with the lowest ratios."""
     cells = []
     for case, of in sorted(grouped(rows, "semiring", "dtype").items()):
         for key, peer in OVER.items():
@@ -246,7 +246,7 @@ def _of(semiring: str, dtype: str) -> str:
 
 
 def _random(rows: list[Row]) -> list[Table]:
-    """By dtype, by kernel, first calls, and the worst."""
+    """Tables by dtype, by kernel, of first calls, and of the lowest ratios."""
     by_dtype = grouped(rows, "dtype")
     dtypes = [dtype for (dtype,) in by_dtype]
     kernels = sorted(grouped(rows, "dtype", "kernel").items(), key=lambda item: (dtypes.index(item[0][0]), item[0][1]))
@@ -266,7 +266,7 @@ def worst_of_random(rows: list[Row]) -> list[Row]:
 
 
 def plans(document: dict[str, Any]) -> list[tuple[str, str]]:
-    """Of the lowest ten of `bench random`, each as one text."""
+    """The plans of the lowest ten of `bench random`, each as one text."""
     return [(str(row["case"]), "; ".join((row["plan"], *row["notes"]))) for row in worst_of_random(document["rows"])]
 
 

@@ -1,5 +1,5 @@
 """Suite `scale` on a card: products larger than its memory, streamed from the host's, beside the same kernel on
-resident operands, and beside the loop people write, cuBLAS on tiles with pageable copies."""
+resident operands, and beside a plain loop of cuBLAS on tiles with pageable copies."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from tilewise.scale.schedule import Schedule
 from tilewise.scale.sources import ArraySource
 
 RESIDENT = {"bfloat16": 32768, "float32": 16384}  # sides whose operands and product fit on the card
-WARM_SECONDS = 2.5  # of products before a rate counts: a hot card is slower
+WARM_SECONDS = 2.5  # of products; the rate is that of their second half, because a hot card is slower
 SAMPLE = 64
-LOOP_PHASES = 4  # of the plain loop that are timed: it is several times slower
+LOOP_PHASES = 4  # timed phases of the plain loop, which is several times slower
 THREADS = 16
+DEVICE = "cuda:0"
 
 
 def pieces(request: Request) -> Iterator[Piece]:
@@ -37,7 +38,7 @@ def pieces(request: Request) -> Iterator[Piece]:
 
 
 def random_matrix(side: int, dtype: str, seed: int) -> Array:
-    """Random numbers, made fast: every row is another part of one long random vector."""
+    """Random numbers made quickly: each row is a random slice of one long vector."""
     number = dtype_named(dtype).numpy
     rng = np.random.default_rng(seed)
     base = rng.standard_normal(side + 2**20, np.float32).astype(number)
@@ -56,14 +57,14 @@ def random_matrix(side: int, dtype: str, seed: int) -> Array:
     return made
 
 
-def resident_rate(dtype: str, device: str = "cuda:0") -> float:
-    """Operations a second of a product whose operands are on the card, once it is warm."""
+def resident_rate(dtype: str) -> float:
+    """Operations a second of a product with operands on the card, once it is warm."""
     import torch
 
     side = RESIDENT[dtype]
     kind = getattr(torch, dtype)
-    M, N = (torch.randn(side, side, device=device, dtype=kind) for _ in range(2))
-    P = torch.empty(side, side, device=device, dtype=kind)
+    M, N = (torch.randn(side, side, device=DEVICE, dtype=kind) for _ in range(2))
+    P = torch.empty(side, side, device=DEVICE, dtype=kind)
     matmul(M, N, out=P)
     torch.cuda.synchronize()
     times: list[float] = []
@@ -78,7 +79,7 @@ def resident_rate(dtype: str, device: str = "cuda:0") -> float:
     return 2 * side**3 / float(np.median(times[len(times) // 2 :]))
 
 
-def plain_loop(M: Array, N: Array, schedule: Schedule, device: str = "cuda:0") -> float:
+def plain_loop(M: Array, N: Array, schedule: Schedule) -> float:
     """Operations a second of cuBLAS on the same tiles and panels, with pageable copies, on the first tile of P:
     extrapolated from its first phases, and its copy back to the host."""
     import torch
@@ -92,13 +93,13 @@ def plain_loop(M: Array, N: Array, schedule: Schedule, device: str = "cuda:0") -
 
     torch.backends.cuda.matmul.allow_tf32 = False
     left, right, s = tensor(M), tensor(N), schedule
-    torch.zeros(1, device=device) @ torch.zeros(1, device=device)
+    torch.zeros(1, device=DEVICE) @ torch.zeros(1, device=DEVICE)
     back = torch.ones(s.rows, s.cols, dtype=left.dtype)  # touched, as the pages of the given P are
     torch.cuda.synchronize()
     start = time.perf_counter()
-    sums = torch.zeros(s.rows, s.cols, device=device, dtype=left.dtype)
+    sums = torch.zeros(s.rows, s.cols, device=DEVICE, dtype=left.dtype)
     for ks in (slices := s.slices())[:LOOP_PHASES]:
-        sums.addmm_(left[: s.rows, ks].to(device), right[ks, : s.cols].to(device))
+        sums.addmm_(left[: s.rows, ks].to(DEVICE), right[ks, : s.cols].to(DEVICE))
     torch.cuda.synchronize()
     steps = slices[:LOOP_PHASES][-1].stop
     seconds: float = (time.perf_counter() - start) * s.problem.k / steps
@@ -110,16 +111,16 @@ def plain_loop(M: Array, N: Array, schedule: Schedule, device: str = "cuda:0") -
     return 2 * s.rows * s.cols * s.problem.k / seconds
 
 
-def compile_phases(schedule: Schedule, transposed: tuple[bool, bool], device: str) -> None:
-    """Every kind of phase once, on zeros, so that no kernel is compiled while a product is timed."""
+def compile_phases(schedule: Schedule, transposed: tuple[bool, bool]) -> None:
+    """Run every kind of phase once, on zeros, so that no kernel is compiled during a timing."""
     import torch
 
     s, p = schedule, schedule.problem
     kinds = (p.result, p.semiring.over(p.dtype).result)
     cells = ((s.band + 64) * (s.depth + 64), (s.depth + 64) * (s.cols + 64), (s.band + 64) * (s.cols + 64))
-    M, N, P = (torch.zeros(8 * count, dtype=torch.uint8, device=device) for count in cells)
+    M, N, P = (torch.zeros(8 * count, dtype=torch.uint8, device=DEVICE) for count in cells)
     torch.cuda.synchronize()
-    queues = Queues(device)
+    queues = Queues(DEVICE)
     stream = queues.stream()
     for problem in phase_problems(schedule, transposed):
         queues.multiply(problem, M.data_ptr(), N.data_ptr(), P.data_ptr(), stream)
@@ -130,25 +131,23 @@ def compile_phases(schedule: Schedule, transposed: tuple[bool, bool], device: st
     torch.cuda.empty_cache()
 
 
-def larger_than_card(
-    side: int, dtype: str, share: float = 0.1, device: str = "cuda:0", square: bool = False
-) -> list[Row]:
-    """side³ within `share` of the operands' bytes. `square` multiplies M by itself, where two do not fit the host.
+def larger_than_card(side: int, dtype: str, square: bool) -> list[Row]:
+    """side³ within a tenth of the operands' bytes. `square`: multiply M by itself, if two do not fit the host.
 
-    P is given, as it is to the resident product and to the plain loop: its pages have been touched.
+    P's pages have been touched, as those of the resident product and of the plain loop.
     """
     M, P = random_matrix(side, dtype, 0), random_matrix(side, dtype, 2)
     N = M if square else random_matrix(side, dtype, 1)
-    memory = int(share * (M.nbytes + N.nbytes))
+    memory = (M.nbytes + N.nbytes) // 10
     sources = ArraySource(M, "M"), ArraySource(N, "N")
-    schedule = card_schedule(problem_of(*sources, "plus_times"), *sources, device, memory)
-    resident = resident_rate(dtype, device)
-    loop = plain_loop(M, N, schedule, device)
-    compile_phases(schedule, (sources[0].transposed, sources[1].transposed), device)
-    free = card_memory(device)[0]
-    with Peak(lambda: free - card_memory(device)[0], every=0.05) as watched:
+    schedule = card_schedule(problem_of(*sources, "plus_times"), *sources, DEVICE, memory)
+    resident = resident_rate(dtype)
+    loop = plain_loop(M, N, schedule)
+    compile_phases(schedule, (sources[0].transposed, sources[1].transposed))
+    free = card_memory(DEVICE)[0]
+    with Peak(lambda: free - card_memory(DEVICE)[0], every=0.05) as watched:
         start = time.perf_counter()
-        matmul(M, N, device=device, memory=memory, out=P)
+        matmul(M, N, device=DEVICE, memory=memory, out=P)
         seconds = time.perf_counter() - start
     rate = 2 * side**3 / seconds
     beside = f"{rate / resident:.2f} of resident, {rate / loop:.2f} times the plain loop"
@@ -180,9 +179,9 @@ def larger_than_card(
     ]
 
 
-def staging_rates(nbytes: int = 2 * 10**9, device: str = "cuda:0") -> list[Row]:
+def staging_rates() -> list[Row]:
     """Bytes a second from pageable memory into pinned slots, by threads; and of pinning the pages themselves."""
-    queues = Queues(device)
+    queues, nbytes = Queues(DEVICE), 2 * 10**9
     rows: list[Row] = []
     try:
         source = np.ones((nbytes // 65536, 65536), np.uint8)

@@ -1,5 +1,5 @@
-"""Suite `scale` on a CPU: products and closures from file to file, beside the same in memory, and the memory they take;
-products on a Dask cluster of this machine, where Dask is installed."""
+"""Suite `scale` on a CPU: products and closures from file to file: speed beside products in memory, and peak memory;
+products on a local Dask cluster, if Dask is installed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tilewise.errors import EngineError
 from tilewise.system.resources import PACKAGE
 
 BASE = 32768  # side at which the budget is 1 GB, and each of the three files has 4.3 GB; others have the same share
-LEAST = 260_000_000  # below this the interpreter itself takes most of it
+LEAST = 260_000_000  # bytes; of less, the interpreter itself takes most
 IN_MEMORY = 8192
 
 
@@ -117,7 +117,7 @@ def write_random(path: Path, side: int, seed: int) -> None:
 
 
 def command(folder: str, *arguments: str) -> tuple[Any, int]:
-    """A command of ours in another process: its JSON, and the most memory that the system saw it hold."""
+    """A tilewise command in another process: its JSON, and its peak resident memory."""
     environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
     process = subprocess.Popen(
         [sys.executable, "-m", "tilewise", *arguments, "--json"],

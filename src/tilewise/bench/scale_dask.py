@@ -1,5 +1,5 @@
-"""Products on a Dask cluster of this machine: the memory its workers hold, ours beside Dask's own product, and a memory
-limit under which Dask's own does not finish."""
+"""Products on a local Dask cluster: worker memory of ours and of Dask's product, also under a memory limit at which
+Dask's does not finish."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORKERS = 4
 
 @contextlib.contextmanager
 def local_cluster(memory_limit: str | int = 0, workers: int = WORKERS, **how: Any) -> Iterator[Any]:
-    """Workers that are processes of one thread and log nothing."""
+    """A cluster of single-threaded worker processes without log output."""
     import dask
     from distributed import Client, LocalCluster
 
@@ -37,7 +37,7 @@ def local_cluster(memory_limit: str | int = 0, workers: int = WORKERS, **how: An
 
 
 def _load() -> int:
-    """What a worker loads once does not count as live data."""
+    """Load modules and kernels in a worker, so that they do not count as live data."""
     import dask.array as da
     import numpy as np
 
@@ -48,7 +48,7 @@ def _load() -> int:
 
 
 def peak_of_workers(client: Any) -> Peak:
-    """The most memory that all workers together hold beyond what they hold now, by the system's count."""
+    """The peak of the workers' resident memory beyond its present size."""
     held = {pid: resident(pid) for pid in client.run(os.getpid).values()}
     return Peak(lambda: sum(max(0, resident(pid) - base) for pid, base in held.items()))
 
@@ -91,7 +91,7 @@ def live_data(blocks: int = 16, side: int = 512) -> list[Row]:
 
 
 def memory_limit(limit: str = "400MB", blocks: int = 16, side: int = 512, patience: float = 150.0) -> list[Row]:
-    """The same products on workers that may not hold more than `limit` each: what Dask's own does then, and ours."""
+    """The products on workers with a memory limit: whether Dask's and ours finish."""
     rows: list[Row] = []
     for name, multiply in PRODUCTS.items():
         x, y = random_operands(blocks, side)

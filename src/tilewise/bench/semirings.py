@@ -1,4 +1,4 @@
-"""Suite `semirings` on a CPU: every semiring against the port limit, and min_plus against other implementations."""
+"""Suite `semirings` on a CPU: every semiring beside the port limit, and min_plus beside other implementations."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def min_plus_peers(threads: int, rounds: int, size: int = 1024) -> list[Row]:
 
 
 def closures(size: int, threads: int, rounds: int) -> list[Row]:
-    """closure in float64 beside SciPy's floyd_warshall. SciPy takes about 2 s at 1024 and 64 times that at 4096,
-    where it is run once."""
+    """closure in float64 beside SciPy's floyd_warshall, which takes about 2 s at 1024, and at 4096, where it runs
+    once, 64 times that."""
     from scipy.sparse.csgraph import floyd_warshall
 
     set_num_threads(threads)

@@ -31,7 +31,7 @@ from tilewise.api import matmul, plan
 from tilewise.backends.cpu.peak import peak_work
 from tilewise.backends.cpu.runtime.pool import set_num_threads
 from tilewise.backends.cpu.touch import touch_work
-from tilewise.bench.blas_threads import hold
+from tilewise.bench.blas_threads import set_blas_threads
 from tilewise.bench.random_shapes import log_uniform
 from tilewise.bench.suites import Piece, Request, Row, Shape, speed_row
 from tilewise.bench.timing import PAUSE, Work, bursts
@@ -57,7 +57,7 @@ SEMIRINGS = (
 )
 HALVES = ("float16", "bfloat16")
 LARGEST_STEPS = 3 * 10**8  # of a random product in a semiring or a half: a few tenths of a second
-FEWEST_PAIRS, MOST_PAIRS = 4, 4096  # of cold operands; where fewer would fit, a burst on one of them is cold anyway
+FEWEST_PAIRS, MOST_PAIRS = 4, 4096  # of cold operands; with fewer pairs, one pair exceeds the caches anyway
 
 
 def pieces(request: Request) -> Iterator[Piece]:
@@ -87,7 +87,7 @@ def draw(count: int, seed: int, most: int) -> list[Shape]:
 
 
 def operands(shape: Shape, dtype: str, threads: int, weights: bool = False) -> tuple[Any, Any, Any]:
-    """M and N, normally distributed or positive weights, and memory for P; our engine takes so many threads."""
+    """M and N, normally distributed or positive weights, and memory for P; sets our number of threads."""
     set_num_threads(threads)
     m, k, n = shape
     rng, number = np.random.default_rng(0), dtype_named(dtype).numpy
@@ -98,10 +98,9 @@ def operands(shape: Shape, dtype: str, threads: int, weights: bool = False) -> t
 def beside_peers(
     shape: Shape, dtype: str, threads: int, rounds: int, pause: float = PAUSE, *, cold: bool = False
 ) -> list[Row]:
-    """Seconds of each candidate, and how many times faster than each peer tilewise is. The peers take as many threads;
-    `mkl` is torch's where torch has it, and `torch` what it has elsewhere (on ARM). `cold`: `cold_over_` of each
-    peer, on operands that no cache holds."""
-    hold(threads)
+    """One row: seconds of each candidate, and tilewise's speed relative to each peer with as many threads. `mkl` or
+    `torch`: torch's BLAS, MKL or another (on ARM). `cold`: also on operands that no cache holds, as `cold_over_`."""
+    set_blas_threads(threads)
     m, k, n = shape
     M, N, P = operands(shape, dtype, threads)
     Q = np.empty_like(P)
@@ -141,8 +140,8 @@ def _blas_of(torch: Any) -> str:
 
 
 def _cold_works(pairs: list[tuple[Any, Any]], P: Any, Q: Any, torch: Any) -> dict[str, Work]:
-    """The candidates, each of whose runs takes the next operands. They start a third apart: what one has just read is
-    in the cache for the next."""
+    """The candidates; each run takes the next operands. Candidates start a third of the list apart, because one's
+    operands would be in the cache for the next."""
     ours, theirs, others = (cycle(pairs[start:] + pairs[:start]) for start in (i * len(pairs) // 3 for i in range(3)))
     works: dict[str, Work] = {
         "tilewise": lambda: matmul(*next(ours), out=P),
@@ -155,7 +154,7 @@ def _cold_works(pairs: list[tuple[Any, Any]], P: Any, Q: Any, torch: Any) -> dic
 
 
 def cold_operands(shape: Shape, dtype: str) -> list[tuple[Any, Any]]:
-    """Many pairs of M and N in random order; none where one pair is too large for a cache."""
+    """Pairs of M and N in random order; none if a pair is too large for a cache anyway."""
     m, k, n = shape
     memory, each = _cold_memory(dtype), k * (m + n) + 64
     count = min(MOST_PAIRS, len(memory) // each)
@@ -176,7 +175,7 @@ def _cold_memory(dtype: str) -> Any:
 
 
 def candidate_rows(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:
-    """The same as one row for each candidate, for tables of speeds."""
+    """`beside_peers` as one row for each candidate, for tables of speeds."""
     (row,) = beside_peers(shape, dtype, threads, rounds)
     return [
         speed_row(f"{name} {dtype}", shape, dtype, seconds, threads=threads,

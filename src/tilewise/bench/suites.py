@@ -21,7 +21,7 @@ Piece = Callable[[], list[Row]]
 
 @dataclass(frozen=True)
 class Suite:
-    """Modules of this folder, none for a device that the suite does not measure."""
+    """The modules that measure a suite; empty for a device without one."""
 
     cpu: str = ""
     card: str = ""
@@ -53,7 +53,7 @@ SUITES = {
 
 @dataclass(frozen=True)
 class Request:
-    """The options of the command line; each suite reads those that concern it."""
+    """The options of the command line; each suite reads those that apply to it."""
 
     suite: str
     device: str
@@ -102,7 +102,7 @@ def pieces(request: Request) -> list[Piece]:
 
 
 def speed_row(kernel: str, shape: Sequence[int], dtype: str, seconds: float, **more: Any) -> Row:
-    """One candidate on one product, as tables and pictures of speeds read it. `more` replaces or adds."""
+    """A row of one candidate on one product, with the fields of speed tables and plots; `more` overrides."""
     return {
         "kernel": kernel,
         "tile": 0,
@@ -127,7 +127,7 @@ def peer_row(what: str, peer: str, size: int | str, seconds: float, peer_seconds
 def batch_row(
     case: Any, suite: str, kernel: str, seconds: dict[str, float], peer: str, error: float, bound: float, **more: Any
 ) -> Row:
-    """Many products in one call, `seconds["ours"]` beside those of a peer that may be missing."""
+    """A row of many products in one call, `seconds["ours"]` beside those of `peer`, which may be missing."""
     ours, theirs = seconds["ours"], seconds.get(peer, math.nan)
     return {
         "case": case.name,

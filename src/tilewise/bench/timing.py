@@ -18,12 +18,12 @@ Work = Callable[[], Any]
 Name = TypeVar("Name")
 
 PAUSE = 0.25  # seconds before a burst, with more than one thread
-BURST = 0.06  # seconds that a burst should take
-LONG = 20.0  # a run that takes more seconds is not repeated: its warm-up does not matter
-GAP_SECONDS = 0.01  # the card is idle before each timing, so that none starts on a card that another has heated
-HOLD_CYCLES = 600_000  # about 0.3 ms for which the card waits while the host queues
+BURST = 0.06  # target seconds of a burst
+LONG = 20.0  # seconds; a longer run is not repeated, because its warm-up is negligible
+GAP_SECONDS = 0.01  # idle time before each timing, so that the card cools
+HOLD_CYCLES = 600_000  # about 0.3 ms that the card waits while the host queues
 FLUSH_FLOATS = 64 * 2**20  # 256 MB: reading them evicts everything else from L2
-GRAPH_SECONDS = 4e-4  # that the replay of a graph should take
+GRAPH_SECONDS = 4e-4  # target duration of a graph's replay
 
 
 def medians(names: Iterable[Name], rounds: int, timed: Callable[[Name], Iterable[float]]) -> dict[Name, float]:
@@ -57,8 +57,8 @@ def interleaved(
 
 
 def bursts(works: Mapping[str, Work], rounds: int, threads: int, pause: float = PAUSE) -> dict[str, float]:
-    """Bursts of runs on a CPU, each run timed alone. The pause matters with several threads: those of some libraries
-    keep spinning after their work is done, on a core that the next candidate needs."""
+    """Bursts of runs on a CPU, each run timed alone. With several threads a pause comes first: threads of some
+    libraries keep spinning after their work, on a core that the next candidate needs."""
     once, runs = {}, {}
     for name, work in works.items():
         first = host_seconds(work)  # compiles, loads and warms up
@@ -97,7 +97,7 @@ def on_card(
 
 
 def replayed(torch: Any, works: Mapping[str, Work], rounds: int = 5) -> dict[str, float]:
-    """Runs inside CUDA graphs that take about GRAPH_SECONDS each."""
+    """Seconds of a run inside CUDA graphs that take about GRAPH_SECONDS each."""
     graphs = {}
     for name, work in works.items():
         work()  # compiles and loads
@@ -109,7 +109,7 @@ def replayed(torch: Any, works: Mapping[str, Work], rounds: int = 5) -> dict[str
 
 
 def captured(torch: Any, work: Work, runs: int) -> Any:
-    """A CUDA graph of so many runs, replayed once."""
+    """A CUDA graph of `runs` runs, replayed once."""
     stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
     with torch.cuda.stream(stream):
         work()

@@ -1,8 +1,7 @@
-"""What `tilewise tune` measures on a card.
+"""The measurements of `tilewise tune` on a card.
 
-For each product of a suite, the configs that the cost model expects to be near the best, timed
-interleaved. The fastest goes into the card's table, with the time of the model's own choice, so that the table shows
-the gain.
+For each product of a suite, the configs that the cost model expects to be near the best are timed, interleaved. The
+fastest is entered into the card's table, with the time of the model's own choice, which shows the gain.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from tilewise.kernels.registry import family_of
 from tilewise.planning.choose import make_plan
 from tilewise.planning.launchers import run_plan
 
-AT_MOST = 6  # configs of one product
-NEAR = 1.3  # times the least expected time: configs expected to be slower are not tried
+AT_MOST = 6  # configs timed for one product
+NEAR = 1.3  # configs expected to be slower than the best by more than this factor are not timed
 
 TunedProduct = tuple[ProductCase, str]  # with its dtype
 
@@ -82,7 +81,7 @@ def _measured(
 
 
 def _candidates(problem: Problem, machine: Machine, kernel: str) -> dict[str, Plan]:
-    """By name, the model's choice first."""
+    """The plans to time, by the names of their configs, the model's choice first."""
     family = family_of(kernel)
     timed = [(family.seconds(config, problem, machine), config) for config in family.configurations(problem, machine)]
     timed.sort(key=lambda pair: pair[0])

@@ -1,1 +1,1 @@
-"""The public functions beside `matmul`, which PyTorch and JAX may follow."""
+"""The public functions beside `matmul`, with gradients and tracing by PyTorch and JAX."""

@@ -1,7 +1,7 @@
-"""Block-sparse products: a mask says which tiles of M hold anything, and only those are multiplied.
+"""Block-sparse products: a mask selects the tiles of M that are multiplied.
 
-The tiles of a row of tiles, side by side, are a group of k: P's rows of that tile are one product of what is there with
-the rows of N that it meets. So all of P is one product over groups, in one launch on a card.
+The selected tiles of a row of tiles, concatenated along k, times the matching rows of N are the rows of P of that tile.
+So P is one product over groups of k, in one launch on a card.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def block_sparse_matmul(
 def block_sparse_matmul(
     M: Any, N: Any, mask: Any, /, *, semiring: AnySemiring = "plus_times", precision: str = "high"
 ) -> Any:
-    """M · N where M counts only in the tiles that `mask` names: elsewhere it is the semiring's zero, whatever it holds.
+    """M · N of the tiles of M that `mask` selects: elsewhere M is taken as the semiring's zero, whatever it holds.
 
     M: m × k, N: k × n, arrays of one library, on the host or on a card; PyTorch's gradients reach the tiles and N.
-    mask: true where a tile of M holds something. Its shape is how many tiles M has along m and k, and divides M's. It
+    mask: true for the tiles to multiply. Its shape is the number of tiles of M along m and k, and divides M's. It
         is read on the host: a mask on a card is waited for.
     semiring, precision: as in `tw.matmul`.
 
@@ -56,12 +56,12 @@ def block_sparse_matmul(
         check_plain(x, role)
         check_whole(x, role)
     M, N = (x if hasattr(x, "ndim") else as_host(x, role) for x, role in ((M, "M"), (N, "N")))
-    held = _mask(mask, M, N)
-    (m, k), (tiles_m, tiles_k) = M.shape, held.shape
+    tiles_present = _mask(mask, M, N)
+    (m, k), (tiles_m, tiles_k) = M.shape, tiles_present.shape
     height, depth = m // tiles_m, k // tiles_k
-    row, col = np.nonzero(held)
-    ends = np.cumsum(held.sum(1)) * depth
-    i, j, offsets = (_beside(M, x) for x in (row, col, ends))
+    row, col = np.nonzero(tiles_present)
+    ends = np.cumsum(tiles_present.sum(1)) * depth
+    i, j, offsets = (_index_array(M, x) for x in (row, col, ends))
     left = M.reshape(tiles_m, height, tiles_k, depth)[i, :, j].swapaxes(1, 2).reshape(len(row) * depth, height)
     right = N.reshape(tiles_k, depth, N.shape[1])[j].reshape(len(row) * depth, N.shape[1])
     made = grouped_matmul(left, right, offsets, along="k", semiring=semiring, precision=precision)
@@ -73,21 +73,21 @@ def _mask(mask: Any, M: Any, N: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
     torch = imported("torch")
     if torch is not None and isinstance(mask, torch.Tensor):
         mask = mask.cpu().numpy()
-    held = as_host(mask.get() if hasattr(mask, "get") else mask, "mask").astype(bool)
-    if M.ndim != 2 or N.ndim != 2 or held.ndim != 2:
-        raise ShapeError(f"M, N and the mask have {M.ndim}, {N.ndim} and {held.ndim} axes: each must have two")
+    tiles_present = as_host(mask.get() if hasattr(mask, "get") else mask, "mask").astype(bool)
+    if M.ndim != 2 or N.ndim != 2 or tiles_present.ndim != 2:
+        raise ShapeError(f"M, N and the mask have {M.ndim}, {N.ndim} and {tiles_present.ndim} axes: each must have two")
     if M.shape[1] != N.shape[0]:
         raise ShapeError(f"the {M.shape[1]} columns of M do not meet the {N.shape[0]} rows of N; they must be equal")
-    for extent, tiles, name in zip(M.shape, held.shape, ("rows", "columns"), strict=True):
+    for extent, tiles, name in zip(M.shape, tiles_present.shape, ("rows", "columns"), strict=True):
         if not tiles or extent % tiles:
             raise ShapeError(
                 f"the mask has {tiles} tiles along M's {extent} {name}: that must be a divisor of {extent}"
             )
-    return held
+    return tiles_present
 
 
-def _beside(M: Any, numbers: Any) -> Any:
-    """Whole numbers as an array of M's library, where M is."""
+def _index_array(M: Any, numbers: Any) -> Any:
+    """Indices as an array of M's library, on M's device."""
     torch, cupy, jax = imported("torch"), imported("cupy"), imported("jax")
     if torch is not None and isinstance(M, torch.Tensor):
         return torch.as_tensor(numbers, device=M.device)

@@ -1,4 +1,4 @@
-"""`tw.grouped_matmul` and `tw.scatter_rows`: prepared, else torch's operator, else a first call of `compose/groups`."""
+"""`tw.grouped_matmul`, `tw.scatter_rows`: by a prepared call, torch's operator, JAX's, or `compose/groups`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def grouped_matmul(
     """Each group of x's rows times its own matrix: P[a:b] = x[a:b] · w[g] for every group g of rows a to b.
 
     x: rows × k; w: groups × k × n; arrays of one library, on the host or on a card.
-    offsets: int32 or int64, one for each group: the row behind its last. The first group begins at row 0, the others
+    offsets: int32 or int64, the end of each group (the row after its last). The first group begins at row 0, the others
         where the one before ends; a group may be empty. On a card they are read there, in the launch itself: nothing
         waits for them, and a captured CUDA graph may find others each time. Rows behind the last group get the
         semiring's zero.

@@ -49,13 +49,13 @@ def matmul_many(pairs: Iterable[Pair], /, *, semiring: AnySemiring = "plus_times
     given, ring = _pairs(pairs), find_semiring(semiring)
     check_precision(precision)
     made: list[Any] = [None] * len(given)
-    together = _together(given)
-    if len(together) > 1:
-        _launched(given, together, made, ring)
+    grouped = _groupable(given)
+    if len(grouped) > 1:
+        _launch_together(grouped, made, ring)
     else:
-        together = {}
+        grouped = {}
     for number, (M, N) in enumerate(given):
-        if number not in together:
+        if number not in grouped:
             made[number] = matmul(M, N, semiring=semiring, precision=precision)
     return made
 
@@ -67,9 +67,9 @@ def _pairs(pairs: Iterable[Pair]) -> list[Pair]:
         raise UsageError(f"pairs must be a list of pairs (M, N), and {type(pairs).__name__} is none") from None
 
 
-def _together(pairs: list[Pair]) -> dict[int, tuple[Operand, Operand]]:
-    """The operands of those that one launch can take, by their numbers: small matrices on one card, of one dtype, whose
-    gradients torch does not follow."""
+def _groupable(pairs: list[Pair]) -> dict[int, tuple[Operand, Operand]]:
+    """The operands of the pairs that one launch can compute, by number: small matrices on one card, of one dtype,
+    without gradients."""
     found: dict[int, tuple[Operand, Operand]] = {}
     for number, pair in enumerate(pairs):
         operands = _on_a_card(pair)
@@ -99,14 +99,14 @@ def _on_a_card(pair: Pair) -> tuple[Operand, Operand] | None:
     return (left, right) if left.shape[0] * left.shape[1] * right.shape[1] <= SMALL else None
 
 
-def _launched(pairs: list[Pair], together: dict[int, tuple[Operand, Operand]], made: list[Any], ring: Semiring) -> None:
-    """All of them queued on the caller's stream, each product in its place of `made`."""
+def _launch_together(grouped: dict[int, tuple[Operand, Operand]], made: list[Any], ring: Semiring) -> None:
+    """Queue one launch of all pairs on the caller's stream, and put each product into its place of `made`."""
     from tilewise.backends.cuda.launcher import Launcher
     from tilewise.kernels.simt_gemm.grouped import Job, many_recipe
 
-    first = next(iter(together.values()))[0]
+    first = next(iter(grouped.values()))[0]
     library, device, algebra, jobs = first.library, first.device, ring.over(first.dtype), []
-    for number, (M, N) in together.items():
+    for number, (M, N) in grouped.items():
         (m, k), n = M.shape, N.shape[1]
         P = library.empty((m, n), algebra.result, device)
         jobs.append(Job(M.pointer, N.pointer, P.pointer, *M.strides, *N.strides, *P.strides, m, k, n))

@@ -1,4 +1,4 @@
-"""What NetworkX reads of every backend when it is imported: so nothing is imported here."""
+"""The backend's description, which NetworkX reads when it is imported: so nothing is imported here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""einsum against NumPy's, and over other semirings against the terms spread out and reduced."""
+"""einsum against NumPy's, and over other semirings against all terms broadcast and reduced."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def full_sizes(terms, shapes):
 
 
 def brute_force(subscripts, operands, mul, reduce):
-    """Every term, spread out over all labels, then reduced."""
+    """All terms, broadcast over all labels, then reduced."""
     inputs, _, output = subscripts.partition("->")
     terms = inputs.split(",")
     if "->" not in subscripts:
@@ -125,7 +125,7 @@ def test_other_dtypes():
     )
 
 
-def test_transposes_are_read_as_they_lie(monkeypatch):
+def test_transposed_operands_are_read_in_place(monkeypatch):
     from tilewise.functions.contraction import einsum as module
 
     seen = []
@@ -231,7 +231,7 @@ class TestChainAndPower:
         np.testing.assert_allclose(tw.matvec(A, x), np.einsum("bij,cbj->cbi", A, np.broadcast_to(x, (5, 2, 4))))
 
 
-def test_a_call_done_before_is_replayed_on_other_arrays(monkeypatch):
+def test_a_repeated_call_is_replayed_on_other_arrays(monkeypatch):
     import tilewise.functions.contraction.einsum as module
 
     seed = next_seed() % 2**32

@@ -19,7 +19,7 @@ from tilewise.core.options import AnySemiring, Numeric
 from tilewise.errors import ShapeError, UsageError
 from tilewise.functions.contraction.laws import check_regroups, check_signs, one_over
 from tilewise.functions.contraction.traced import is_compiled, name_in_graph, semiring_in_graph
-from tilewise.functions.contraction.views import array_of, brought, dtype_of_array
+from tilewise.functions.contraction.views import array_of, dtype_of_array, to_library_of
 
 
 @overload
@@ -61,7 +61,7 @@ def _chain(operands: Sequence[Any], ring: Semiring) -> Any:
                 f"operand {number} of the chain has {x.ndim} axes: only the first and the last are vectors"
             )
     if len(matrices) == 1:
-        return _alone(matrices[0], ring)
+        return _single_operand(matrices[0], ring)
     dims = [1 if matrices[0].ndim == 1 else int(matrices[0].shape[-2])]
     for number, x in enumerate(matrices, 1):
         rows = int(x.shape[-1] if x.ndim == 1 and number == 1 else x.shape[0] if x.ndim == 1 else x.shape[-2])
@@ -75,7 +75,7 @@ def _chain(operands: Sequence[Any], ring: Semiring) -> Any:
 
 @lru_cache(maxsize=1024)
 def best_order(dims: tuple[int, ...]) -> dict[tuple[int, int], int]:
-    """Where to cut each stretch of the chain, by dynamic programming over its extents."""
+    """Where to split each subchain (i, j), by dynamic programming over the extents."""
     count = len(dims) - 1
     cost = {(i, i): 0 for i in range(count)}
     cut: dict[tuple[int, int], int] = {}
@@ -132,7 +132,7 @@ def _power(A: Any, n: int, ring: Semiring) -> Any:
     if n == 0:
         return _identity(A, ring, tuple(map(int, A.shape)))
     if n == 1:
-        return _alone(A, ring)
+        return _single_operand(A, ring)
     if n > 2:
         _check(ring, [A])
     made, square = None, A
@@ -145,8 +145,8 @@ def _power(A: Any, n: int, ring: Semiring) -> Any:
     return made
 
 
-def _alone(A: Any, ring: Semiring) -> Any:
-    """A product of one: itself, but for semirings whose products are truth values or remainders."""
+def _single_operand(A: Any, ring: Semiring) -> Any:
+    """The product of one operand: itself, except for semirings whose results are truth values or remainders."""
     if not ring.boolean and not isinstance(ring, Modular):
         return A
     size = int(A.shape[-1])
@@ -154,14 +154,12 @@ def _alone(A: Any, ring: Semiring) -> Any:
 
 
 def _identity(A: Any, ring: Semiring, shape: tuple[int, ...]) -> Any:
-    """The identity of A's kind, or a stack of it."""
+    """The identity matrix in A's library, or a stack of it."""
     algebra = ring.over(dtype_of_array(A))
-    import numpy as np
-
     flat = np.full(shape[-2:], algebra.zero, algebra.partial.numpy)
     np.fill_diagonal(flat, one_over(algebra))
     host = np.broadcast_to(flat.astype(algebra.result.numpy), shape).copy()
-    return brought(A, host, algebra.result.name)
+    return to_library_of(A, host, algebra.result.name)
 
 
 def _check(ring: Semiring, matrices: list[Any]) -> None:

@@ -26,8 +26,8 @@ from tilewise.core.options import AnySemiring, DTypeArg, Numeric
 from tilewise.dispatch.forms import single_out
 from tilewise.errors import UsageError
 from tilewise.functions.contraction.elementwise import multiplied, summed, sums_in_numpy
-from tilewise.functions.contraction.forms import EinsumDetails, formed, from_lists, stored
-from tilewise.functions.contraction.laws import check_regroups, check_signs, one_over, result_over
+from tilewise.functions.contraction.forms import EinsumDetails, copy_to_out, from_lists, with_keywords
+from tilewise.functions.contraction.laws import algebra_over, check_regroups, check_signs, one_over
 from tilewise.functions.contraction.plan import Contraction, Pair, contraction_of, pair_of, path_of
 from tilewise.functions.contraction.replay import REPLAYS, Record, signature
 from tilewise.functions.contraction.traced import is_compiled, name_in_graph, semiring_in_graph
@@ -111,12 +111,12 @@ def einsum(
     if operands[0].__class__ is not np.ndarray and is_compiled(operands):
         name = name_in_graph(semiring)
         made = in_graph("traced_einsum", name, subscripts, optimize, dtype, order, casting, *operands)
-        return made if out is None else stored(made, single_out(out), casting)
+        return made if out is None else copy_to_out(made, single_out(out), casting)
     if order.__class__ is not str or casting.__class__ is not str:
         raise UsageError(f"order={order!r} and casting={casting!r} must be names, such as 'K' and 'safe'")
     if out is not None or dtype is not None or order != "K" or casting != "safe":
         plain = partial(einsum, subscripts, semiring=semiring, optimize=optimize)
-        return formed(plain, operands, out, dtype, order, casting)
+        return with_keywords(plain, operands, out, dtype, order, casting)
     key = signature(subscripts, operands, semiring, optimize)
     again = REPLAYS.get(key) if key is not None else None
     if again is not None:
@@ -129,34 +129,34 @@ def traced_einsum(
     name: str, subscripts: str, optimize: Any, dtype: Any, order: str, casting: str, *operands: Any
 ) -> Any:
     ring = semiring_in_graph(name)
-    return formed(lambda *x: _einsum(ring, subscripts, optimize, x, None), operands, None, dtype, order, casting)
+    return with_keywords(lambda *x: _einsum(ring, subscripts, optimize, x, None), operands, None, dtype, order, casting)
 
 
 def _einsum(ring: Semiring, subscripts: str, optimize: Any, operands: Sequence[Any], key: Any) -> Any:
-    """The contraction; recorded under `key`, where there is one."""
+    """The contraction, recorded under `key` if there is one and no operand's values had to be checked."""
     arrays = [array_of(x, f"operand {number}", sparse=False) for number, x in enumerate(operands, 1)]
     plan = contraction_of(subscripts, tuple(tuple(map(int, x.shape)) for x in arrays), path_of(optimize))
-    job = _Job(ring, arrays, plan.size, Record(arrays))
+    job = _Call(ring, arrays, plan.size, Record(arrays))
     terms = [job.without_repeats(i, term) for i, term in enumerate(plan.inputs)]
-    anyway = len(arrays) <= 2 and not any(_private(terms, i, plan.output) for i in range(len(terms)))
-    if not anyway:
-        anyway = job.check_regroups()
+    unconditional = len(arrays) <= 2 and not any(_has_private_label(terms, i, plan.output) for i in range(len(terms)))
+    if not unconditional:
+        unconditional = job.check_regroups()
     made, term = job.contracted(plan, terms)
     made = job.do(repeated, made, [plan.size[c] for c in term])
     made = job.do(permuted, made, [term.index(c) for c in plan.output])
-    if key is not None and anyway:
+    if key is not None and unconditional:
         REPLAYS.keep(key, job.record.replay(made))
     return made[()] if made.ndim == 0 and isinstance(made, np.ndarray) else made
 
 
-def _private(terms: list[str], number: int, output: str) -> bool:
-    """Whether an operand has a label that is in no other operand nor in the output, so that it is summed first."""
+def _has_private_label(terms: list[str], number: int, output: str) -> bool:
+    """Whether an operand has a label that no other operand nor the output has: it is summed first."""
     others = set(output).union(*terms[:number], *terms[number + 1 :])
     return len(terms) > 1 and not set(terms[number]) <= others
 
 
-class _Job:
-    """The operands of one call, and what all of its steps need to know."""
+class _Call:
+    """The operands of one call, its algebra, and the record of its steps."""
 
     def __init__(self, ring: Semiring, arrays: list[Any], size: dict[str, int], record: Record) -> None:
         self.ring, self.arrays, self.size, self.record, self.do = ring, arrays, size, record, record.do
@@ -165,17 +165,17 @@ class _Job:
         dtype = kinds[0]
         for kind in kinds[1:]:
             dtype = find_library(arrays[0]).promote(dtype, kind)
-        self.algebra = result_over(ring, dtype)
+        self.algebra = algebra_over(ring, dtype)
 
     def check_regroups(self) -> bool:
-        """Whether the law holds whatever the operands are; they are looked through where it needs them not below 0."""
+        """Whether the law holds for all operands; otherwise raise an error if an operand has a value below 0."""
         if is_plus_times(self.ring) or check_regroups(self.ring, self.algebra.partial):
             return True
         check_signs(self.ring, self.arrays, "multiply two operands at a time")
         return False
 
     def contracted(self, plan: Contraction, terms: list[str]) -> tuple[Any, str]:
-        """The steps of the plan, one product after the other."""
+        """Run the steps of the plan, one product after the other."""
         waiting = list(zip(self.arrays, terms, strict=True))
         for step in plan.path:
             taken = [waiting.pop(i) for i in sorted(step, reverse=True)][::-1]
@@ -190,7 +190,7 @@ class _Job:
         return made, term
 
     def without_repeats(self, number: int, term: str) -> str:
-        """The diagonal where a label is twice in one operand."""
+        """Replace an operand with repeated labels by its diagonal."""
         for label in dict.fromkeys(term):
             while term.count(label) > 1:
                 first, second = term.index(label), term.rindex(label)
@@ -199,16 +199,16 @@ class _Job:
         return term
 
     def reduced(self, x: Any, term: str, later: set[str], alone: bool = False) -> tuple[Any, str]:
-        """Summed over the labels that no later step needs: a product with ones. `alone`: of the only operand, whose
-        values become truth values or remainders even where nothing is summed."""
-        gone = [c for c in term if c not in later]
-        if not gone and not (alone and (self.ring.boolean or isinstance(self.ring, Modular))):
+        """Sum over the labels that no later step needs, by a product with ones. `alone`: x is the only operand, whose
+        values become truth values or remainders even if nothing is summed."""
+        summed_labels = [c for c in term if c not in later]
+        if not summed_labels and not (alone and (self.ring.boolean or isinstance(self.ring, Modular))):
             return x, term
         kept, do = "".join(c for c in term if c in later), self.do
-        if sums_in_numpy(self.algebra, x) and all(self.size[c] == x.shape[term.index(c)] for c in gone):
-            return do(summed, x, tuple(term.index(c) for c in gone)), kept
-        x = do(permuted, x, [term.index(c) for c in (*kept, *gone)])
-        x = do(repeated, x, [*x.shape[: len(kept)], *(self.size[c] for c in gone)])
+        if sums_in_numpy(self.algebra, x) and all(self.size[c] == x.shape[term.index(c)] for c in summed_labels):
+            return do(summed, x, tuple(term.index(c) for c in summed_labels)), kept
+        x = do(permuted, x, [term.index(c) for c in (*kept, *summed_labels)])
+        x = do(repeated, x, [*x.shape[: len(kept)], *(self.size[c] for c in summed_labels)])
         sizes = [int(s) for s in x.shape]
         k = math.prod(sizes[len(kept) :])
         rows = do(reshaped, x, (math.prod(sizes[: len(kept)]), k))
@@ -226,7 +226,7 @@ class _Job:
         batch, inner = pair.batch, self._summed_order(x, y, pair)
         rows = "".join(c for c in pair.kept if c not in right)
         cols = "".join(c for c in pair.kept if c not in left)
-        on_numpy = x.__class__ is np.ndarray  # whose kernels read a stack of dot products once
+        on_numpy = x.__class__ is np.ndarray  # whose kernels read each operand of a stack of dot products once
         if batch and not (rows or cols or on_numpy):  # mul cell by cell, then one sum of rows
             made, term = self._without_sum(x, y, pair_of(left, right, later | set(inner)))
             return self.reduced(made, term, later)
@@ -239,7 +239,7 @@ class _Job:
         return self.do(reshaped, P, shape), batch + rows + cols
 
     def _stack(self, x: Any, term: str, batch: str, first: str, second: str, sizes: dict[str, int]) -> Any:
-        """Axes as (the batch, the first group as one, the second as one); `sizes` are those of the summed labels."""
+        """x as (batch axes, first group merged, second group merged); `sizes`: of the summed labels."""
         do = self.do
         x = do(permuted, x, [term.index(c) for c in batch + first + second])
         shape = [sizes.get(c, int(s)) for c, s in zip(batch + first + second, x.shape, strict=True)]
@@ -248,7 +248,7 @@ class _Job:
         return do(reshaped, x, [*shape[:at], math.prod(shape[at:half]), math.prod(shape[half:])])
 
     def _summed_order(self, x: Any, y: Any, pair: Pair) -> str:
-        """The order of summed labels in which the larger operand already lies."""
+        """The summed labels in the order of the larger operand's strides, so that merging them needs no copy."""
         labels = pair.summed
         if len(labels) == 1:
             return labels
@@ -259,7 +259,7 @@ class _Job:
         return "".join(sorted(labels, key=lambda c: -abs(strides[term.index(c)])))
 
     def _without_sum(self, x: Any, y: Any, pair: Pair) -> tuple[Any, str]:
-        """Nothing is summed: mul alone, axis by axis."""
+        """The product of a pair with no summed label: mul, elementwise."""
         term = pair.kept
 
         def spread(z: Any, own: str) -> Any:

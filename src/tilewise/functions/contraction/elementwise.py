@@ -15,7 +15,7 @@ from tilewise.system.imported import imported
 
 
 def multiplied(algebra: Algebra, x: Any, y: Any) -> Any:
-    """mul(x, y), cell by cell."""
+    """mul(x, y), elementwise."""
     if is_plus_times(algebra.semiring) and not algebra.semiring.boolean and algebra.partial.kind != "b":
         return x * y
     torch = imported("torch")
@@ -43,12 +43,12 @@ def _by_numpy(algebra: Algebra, x: Any, y: Any) -> Any:
 
 
 def sums_in_numpy(algebra: Algebra, x: Any) -> bool:
-    """Whether NumPy's own sum along axes is what plus_times means: of NumPy's arrays in full precision."""
+    """Whether NumPy's own sum is plus_times': for NumPy arrays whose accumulator dtype is the result's."""
     plain = is_plus_times(algebra.semiring) and algebra.partial == algebra.result
     return plain and type(x) is np.ndarray and x.dtype == algebra.result.numpy and algebra.result.kind in "iufc"
 
 
 def summed(x: Any, axes: tuple[int, ...]) -> Any:
-    """Over these axes, in its own dtype."""
+    """The sum over these axes, in x's dtype."""
     with np.errstate(all="ignore"):
         return np.asarray(np.add.reduce(x, axes, x.dtype))

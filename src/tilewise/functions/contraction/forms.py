@@ -16,7 +16,7 @@ from tilewise.dispatch.forms import check_cast, check_rules, in_order, single_ou
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.functions.contraction.views import array_of, dtype_of_array
 
-LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # in the order in which an output left out is sorted
+LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # in the sort order of an implicit output
 
 
 class EinsumDetails(TypedDict, total=False):
@@ -29,7 +29,7 @@ class EinsumDetails(TypedDict, total=False):
 
 
 def from_lists(given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
-    """Operands, each before the list of its labels, and perhaps the output's: as subscripts and operands."""
+    """(subscripts, operands) of NumPy's form: operands, each followed by the list of its labels, and the output's."""
     if len(given) < 2 or not isinstance(given[1], (list, tuple)):
         kind = type(given[0]).__name__
         raise UsageError(
@@ -55,8 +55,10 @@ def _checked(label: int) -> int:
     return label
 
 
-def formed(einsum: Callable[..., Any], operands: Sequence[Any], out: Any, dtype: Any, order: str, casting: str) -> Any:
-    """`einsum` of the operands in `dtype`, its result in `out` or in a memory order."""
+def with_keywords(
+    einsum: Callable[..., Any], operands: Sequence[Any], out: Any, dtype: Any, order: str, casting: str
+) -> Any:
+    """`einsum` of the operands cast to `dtype`, its result in `out` or in memory order `order`."""
     check_rules(order, casting)
     arrays, out = [array_of(x, f"operand {number}") for number, x in enumerate(operands, 1)], single_out(out)
     if order != "K" and not all(isinstance(x, np.ndarray) for x in arrays):
@@ -68,7 +70,7 @@ def formed(einsum: Callable[..., Any], operands: Sequence[Any], out: Any, dtype:
     made = einsum(*(arrays if dtype is None else [_converted(x, wanted) for x in arrays]))
     if out is None:
         return in_order(made, order, arrays)
-    return stored(made, out, casting)
+    return copy_to_out(made, out, casting)
 
 
 def _converted(x: Any, dtype: DType) -> Any:
@@ -82,8 +84,8 @@ def _converted(x: Any, dtype: DType) -> Any:
         return x.astype(dtype.numpy)
 
 
-def stored(made: Any, out: Any, casting: str) -> Any:
-    """`out`, holding what was made."""
+def copy_to_out(made: Any, out: Any, casting: str) -> Any:
+    """Copy a result into `out` by the casting rule; returns `out`."""
     shape = tuple(getattr(made, "shape", ()))
     if tuple(getattr(out, "shape", ())) != shape:
         raise ShapeError(f"out is {written(tuple(getattr(out, 'shape', ())))}, and the result is {written(shape)}")

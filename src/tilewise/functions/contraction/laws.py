@@ -21,9 +21,9 @@ from tilewise.system.imported import imported
 
 @lru_cache(maxsize=256)
 def check_regroups(semiring: Semiring, dtype: DType, reorders: bool = True) -> bool:
-    """Whether mul is associative and distributes over add, and (`reorders`) commutes; refused where it does not.
+    """Whether mul is associative, distributes over add and, if `reorders`, commutes; UsageError if not.
 
-    False where that holds only for values that are not below 0, as for min_times: the caller looks at its operands.
+    False if that holds only for values that are not below 0, as for min_times: the caller checks its operands.
     """
     with np.errstate(all="ignore"):
         drawn = np.random.default_rng(0).uniform(0.25, 4, (3, 64))
@@ -42,7 +42,7 @@ def check_regroups(semiring: Semiring, dtype: DType, reorders: bool = True) -> b
 
 
 def check_signs(semiring: Semiring, arrays: Sequence[Any], instead: str) -> None:
-    """For a law that holds for values that are not below 0 only: the operands are looked through."""
+    """Raise UsageError if an operand has a value below 0, for a law that holds for the others only."""
     lazy = imported("dask.array")
     if lazy is not None and any(isinstance(x, lazy.Array) for x in arrays):
         raise UsageError(f"{semiring} regroups values that are not below 0 only, and a Dask array would have to be "
@@ -78,7 +78,7 @@ def _check(semiring: Semiring, dtype: DType, values: Array, reorders: bool) -> N
 
 @lru_cache(maxsize=256)
 def one_over(algebra: Algebra) -> Number:
-    """The neutral element of mul over this dtype; refused where there is none."""
+    """The neutral element of mul over this dtype; UsageError if there is none."""
     dtype = algebra.partial
     if isinstance(algebra.semiring, Modular):  # which reduces the samples below, too
         return 1
@@ -91,8 +91,8 @@ def one_over(algebra: Algebra) -> Number:
     return one
 
 
-def result_over(semiring: Semiring, dtype: DType) -> Algebra:
-    """The algebra; its DtypeError names einsum."""
+def algebra_over(semiring: Semiring, dtype: DType) -> Algebra:
+    """The semiring over a dtype; a DtypeError names einsum."""
     try:
         return semiring.over(dtype)
     except DtypeError as error:

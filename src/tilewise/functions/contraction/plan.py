@@ -1,4 +1,4 @@
-"""The plan of an einsum, from its subscripts and shapes alone: labels, sizes, and the order in which pairs meet."""
+"""The plan of an einsum, from its subscripts and shapes alone: labels, sizes, and the order of the pairs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tilewise.errors import ShapeError, UsageError
 
 @dataclass(frozen=True)
 class Pair:
-    """One product of two: which labels each operand has, and what is kept."""
+    """One product of two operands: the labels of each, and those that are kept."""
 
     left: str
     right: str
-    kept: str  # needed later, in the order that comes out: shared, of the left alone, of the right alone
+    kept: str  # labels of the result, in its order: shared, of the left only, of the right only
 
     @property
     def batch(self) -> str:
@@ -30,7 +30,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Contraction:
-    """inputs → output over labels; `path` are positions taken off the list, each result going to its end."""
+    """inputs → output over labels; a step of `path` removes operands by position and appends their product."""
 
     inputs: tuple[str, ...]
     output: str
@@ -43,7 +43,7 @@ class Contraction:
 
 
 def path_of(optimize: Any) -> Any:
-    """optimize= as a value with a hash: NumPy's list begins with "einsum_path", its pair ends with a memory limit."""
+    """optimize= as a hashable value; NumPy's lists begin with "einsum_path", its (name, memory limit) pairs do not."""
     if not isinstance(optimize, (list, tuple)) or (len(optimize) == 2 and isinstance(optimize[0], str)
                                                    and optimize[0] != "einsum_path"):  # fmt: skip
         if not isinstance(optimize, str | bool | int | list | tuple):
@@ -85,7 +85,7 @@ def contraction_of(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimiz
 
 
 def _check_path(path: tuple[tuple[int, ...], ...], left: int) -> None:
-    """Steps that the caller chose; `left`: operands before the first."""
+    """Check the caller's steps; `left`: operands before the first."""
     for step in path:
         if not step or len(set(step)) < len(step) or not all(0 <= i < left for i in step):
             raise UsageError(f"optimize={path!r}: the step {step} must be distinct positions of {left} operands")
@@ -125,7 +125,7 @@ def _sizes(
 
 
 def pair_of(left: str, right: str, later: set[str]) -> Pair:
-    """What two operands make when the labels in `later` are still needed."""
+    """The product of two operands if later steps need the labels in `later`."""
     kept = [c for c in left if c in right and c in later]
     kept += [c for c in left if c not in right and c in later]
     kept += [c for c in right if c not in left and c in later]

@@ -1,7 +1,7 @@
 """Repeated einsums of NumPy arrays: the first call records its views and products, later ones replay them.
 
-A record is kept by subscripts, keywords, shapes, strides and dtypes. Where views are all there is beside one product of
-two operands, its job has their strides: it runs on the operands themselves, and no view is made again.
+The cache key is subscripts, keywords, shapes, strides and dtypes. If the call is one product of views of two operands,
+its prepared call has the views' strides and runs on the operands themselves, without making the views again.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tilewise.backends.cpu.runtime import pool
 from tilewise.backends.cpu.runtime.address import address
 from tilewise.dispatch.prepared import PREPARED, SIGNATURES, OnHost
 
-LIMIT = 4096  # calls that are kept
+LIMIT = 4096  # cached calls
 NO_KEYWORDS: dict[str, Any] = {}
-Step = tuple[Callable[..., Any], tuple[int, ...], tuple[Any, ...]]  # what is done, to which arrays, with what else
+Step = tuple[Callable[..., Any], tuple[int, ...], tuple[Any, ...]]  # a function, numbers of arrays, other arguments
 
 
 def signature(subscripts: Any, operands: Sequence[Any], semiring: Any, optimize: Any) -> Any:
@@ -38,20 +38,20 @@ def signature(subscripts: Any, operands: Sequence[Any], semiring: Any, optimize:
 
 
 class Record:
-    """The steps of a call, recorded as they run; arrays are named by number."""
+    """The steps of a call, recorded as they run; arrays are numbered."""
 
     def __init__(self, operands: Sequence[Any]) -> None:
         self._known = {id(x): number for number, x in enumerate(operands)}
-        self._held = list(operands)  # an id is its owner's for as long as that lives
+        self._held = list(operands)  # kept alive, so that their ids stay unique
         self._steps: list[Step] = []
         self._operands = tuple(operands)
         self._products: list[tuple[Any, Any, Any, Any]] = []  # M, N, the signature of their product, and P
 
     def do(self, function: Callable[..., Any], *values: Any) -> Any:
-        """Call it; arrays that are known come first."""
+        """Call a function and record the call; recorded arrays are its first arguments."""
         made = function(*values)
         arrays = [v for v in values if id(v) in self._known]
-        if made is not values[0]:  # a view of all of it is the array itself
+        if made is not values[0]:  # an identity step is not recorded
             self._steps.append((function, tuple(self._known[id(v)] for v in arrays), values[len(arrays) :]))
             self._known[id(made)] = len(self._held)
             self._held.append(made)
@@ -65,8 +65,8 @@ class Record:
         return P
 
     def _in_place(self, result: Any) -> OnHost | None:
-        """The one product, of the operands as they are, into memory of the result's shape; None where a step copies, or
-        there is more to do."""
+        """The prepared product on the operands' own memory, into a result of the final shape; None if a step copies, or
+        if there are more products."""
         if len(self._products) != 1 or len(self._operands) != 2:
             return None
         M, N, key, P = self._products[0]
@@ -95,7 +95,7 @@ class Record:
 
 
 class Replays(dict[Any, Callable[[Sequence[Any]], Any]]):
-    """By signature; where there are too many, all go."""
+    """Calls by signature; a full cache is cleared."""
 
     def keep(self, key: Any, call: Callable[[Sequence[Any]], Any]) -> None:
         if len(self) >= LIMIT:

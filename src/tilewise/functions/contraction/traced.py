@@ -1,4 +1,4 @@
-"""Products of several operands inside torch.compile: one call of the graph, whose semiring is named by a text."""
+"""Products of several operands inside torch.compile: one call in the graph, with the semiring as a string."""
 
 from __future__ import annotations
 

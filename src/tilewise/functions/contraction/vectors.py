@@ -20,7 +20,7 @@ from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.functions.contraction.einsum import einsum
 from tilewise.functions.contraction.views import array_of, dtype_of_array, permuted
 
-ROW, COLUMN = (..., None, slice(None)), (..., slice(None), None)  # of a vector as a matrix
+ROW, COLUMN = (..., None, slice(None)), (..., slice(None), None)  # index a vector as a matrix
 SUBSCRIPTS = {"matvec": "...ij,...j->...i", "vecmat": "...i,...ij->...j", "vecdot": "...i,...i->..."}
 
 
@@ -132,12 +132,12 @@ def vecdot(x: Any, y: Any, /, *, axis: int = -1, **how: Any) -> Any:
     """
     x = _conjugated(x, "x", how)
     if axis.__class__ is not int or axis != -1:
-        x, y = _last(x, axis, "x"), _last(array_of(y, "y", sparse=False), axis, "y")
+        x, y = _with_axis_last(x, axis, "x"), _with_axis_last(array_of(y, "y", sparse=False), axis, "y")
     return _product("vecdot", x, y, (ROW, COLUMN), ("x", "y"), how)
 
 
 def _product(name: str, x: Any, y: Any, places: tuple[Any, Any], roles: tuple[str, str], how: dict[str, Any]) -> Any:
-    """A product of which one operand or both are vectors, each put at its place in a matrix, or stacks of those."""
+    """A product of vectors and matrices, or stacks of them; `places` index vectors as ROW or COLUMN."""
     plain = not how or (len(how) == 1 and how.get("semiring").__class__ is str)
     if plain and x.__class__ is y.__class__ is np.ndarray:
         depth = 1 if places[1] is None else 0  # axes of y behind the summed one
@@ -165,7 +165,7 @@ def _product(name: str, x: Any, y: Any, places: tuple[Any, Any], roles: tuple[st
 
 
 def _conjugated(x: Any, role: str, how: dict[str, Any]) -> Any:
-    """NumPy conjugates the first vector of complex numbers; over another semiring nothing is."""
+    """x conjugated, as NumPy does for complex numbers; unchanged over other semirings than plus_times."""
     if x.__class__ is np.ndarray and x.dtype.kind != "c":
         return x
     x = array_of(x, role, sparse=False)
@@ -173,8 +173,8 @@ def _conjugated(x: Any, role: str, how: dict[str, Any]) -> Any:
     return x.conj() if complex_numbers else x
 
 
-def _last(x: Any, axis: int, role: str) -> Any:
-    """A view with this axis at the end."""
+def _with_axis_last(x: Any, axis: int, role: str) -> Any:
+    """A view with this axis last."""
     at = _axis(axis, x, role)
     return permuted(x, [*(i for i in range(x.ndim) if i != at), at])
 

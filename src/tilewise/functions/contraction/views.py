@@ -1,4 +1,4 @@
-"""Axes of any library's array permuted, merged and broadcast, as views wherever strides allow it."""
+"""Permute, merge and broadcast axes of any library's array, as views where strides allow it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MODULES = {"jax": "jax.numpy", "cupy": "cupy", "dask": "dask.array"}
 
 
 def array_of(x: Any, role: str, sparse: bool = True) -> Any:
-    """An array as it is, anything else as NumPy reads it. `sparse`: whether scipy.sparse and Zarr are taken,
-    which have no views."""
+    """An array unchanged, anything else converted by NumPy. `sparse`: accept scipy.sparse and Zarr, which have no
+    views."""
     check_plain(x, role)
     dask = imported("dask.array")
     if not sparse and not (dask is not None and isinstance(x, dask.Array)):
@@ -26,18 +26,18 @@ def array_of(x: Any, role: str, sparse: bool = True) -> Any:
 
 
 def dtype_of_array(x: Any) -> DType:
-    """The dtype of any library's array, which may be one that is being traced."""
+    """The dtype of any library's array, traced or not."""
     return dtype_of(x.dtype) if type(x) is np.ndarray else dtype_given(x.dtype)
 
 
 def _module_of(x: Any) -> Any:
-    """Where the functions of its library are, by NumPy's names."""
+    """The module that has NumPy's functions for x's library."""
     kind = type(x).__module__
     return next((sys.modules[name] for start, name in MODULES.items() if kind.startswith(start)), np)
 
 
 def permuted(x: Any, axes: Sequence[int]) -> Any:
-    """Its axes in another order."""
+    """x with its axes in another order."""
     if list(axes) == list(range(x.ndim)):
         return x
     return x.permute(*axes) if hasattr(x, "permute") else x.transpose(tuple(axes))
@@ -53,7 +53,7 @@ def reshaped(x: Any, shape: Sequence[int]) -> Any:
 
 
 def repeated(x: Any, shape: Sequence[int]) -> Any:
-    """Broadcast, with strides of 0."""
+    """x broadcast to a shape, with strides of 0."""
     if tuple(x.shape) == tuple(shape):
         return x
     if hasattr(x, "expand"):
@@ -65,11 +65,11 @@ def filled(like: Any, shape: Sequence[int], value: Any) -> Any:
     """A new array of the same library, dtype and device."""
     if hasattr(like, "new_full"):
         return like.new_full(tuple(shape), value)
-    return brought(like, np.full(tuple(shape), value, like.dtype), "")
+    return to_library_of(like, np.full(tuple(shape), value, like.dtype), "")
 
 
-def brought(like: Any, host: np.ndarray[Any, np.dtype[Any]], dtype: str) -> Any:
-    """A host array as one of the same library; `dtype` is its name, for torch, which does not know all of NumPy's."""
+def to_library_of(like: Any, host: np.ndarray[Any, np.dtype[Any]], dtype: str) -> Any:
+    """A host array in the library of `like`; `dtype`: its name, for torch, which lacks some of NumPy's dtypes."""
     if hasattr(like, "new_tensor"):
         torch = sys.modules["torch"]
         return like.new_tensor(host.tolist(), dtype=getattr(torch, dtype))

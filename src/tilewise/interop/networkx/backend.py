@@ -1,8 +1,8 @@
-"""The backend that NetworkX calls: conversion, whether a function can and should run here, and the functions by name.
+"""NetworkX's entry point: conversion, whether a function can and should run here, and the functions by name.
 
-Whether it should is decided by an estimate of both sides in seconds, from counts of nodes and edges alone, and by
-whether kernels are compiled. Until they are, and where no matrix is faster, most functions run here in plain Python:
-NetworkX dispatches to backends again for each of its own searches, which takes longer than importing this.
+`should_run` compares estimates in seconds of both implementations, from counts of nodes and edges alone, and checks
+whether kernels are compiled. Until they are, and if no matrix is faster, most functions run here in plain Python, which
+is still faster than NetworkX: that dispatches to backends again for each of its own searches.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import networkx as nx
 from tilewise.interop.networkx.graph import NxGraph
 from tilewise.interop.networkx_info import FUNCTIONS
 
-MOST_NODES = 30_000  # whose matrix of float64 takes 7.2 GB
-MARGIN = 1.3  # both sides are models, so a win must be clear
+MOST_NODES = 30_000  # a float64 matrix of which takes 7.2 GB
+MARGIN = 1.3  # by which our estimate must be lower
 
-# parameters that keep their defaults in a call about all pairs
+# parameters that have their defaults in a call for all pairs
 ALL_PAIRS = {
     **dict.fromkeys(("shortest_path", "shortest_path_length"), ("source", "target")),
     "eccentricity": ("v", "sp"),
@@ -37,9 +37,9 @@ METHODS = {
     "average_shortest_path_length": (None, "unweighted", *FROM_ONE, "floyd-warshall", "floyd-warshall-numpy"),
 }
 SHORT = 0.01  # seconds of NetworkX below which plain Python is as fast as a matrix
-FEW = 24  # nodes, whose searches take NetworkX no longer than converting the graph
-FEW_STEPS = 20_000  # nodes times edges, the same for directed graphs, where searches end soon
-PATHS_ARE_A_DICTIONARY = tuple(map(int, nx.__version__.split(".")[:2])) < (3, 5)  # of all pairs; an iterator since
+FEW = 24  # nodes; NetworkX searches fewer in the time that converting the graph takes
+FEW_STEPS = 20_000  # nodes times edges: the same limit for directed graphs, whose searches end early
+PATHS_ARE_A_DICTIONARY = tuple(map(int, nx.__version__.split(".")[:2])) < (3, 5)  # since then an iterator
 
 PATHS = ("all_pairs_shortest_path", "all_pairs_dijkstra_path", "all_pairs_dijkstra", "all_pairs_bellman_ford_path",
          "floyd_warshall_predecessor_and_distance")  # fmt: skip
@@ -85,7 +85,7 @@ class Backend:
         if _python_module(name, weighted) and not _needs_matrix(name, args, kwargs):
             few = nodes < FEW or (graph.is_directed() and nodes * edges < FEW_STEPS and not name.startswith("trans"))
             return not few or f"{nodes} nodes and {edges} edges are quicker done in NetworkX itself"
-        ours, theirs = seconds_here(name, nodes, edges, weighted), seconds_there(name, nodes, edges, weighted)
+        ours, theirs = our_seconds(name, nodes, edges, weighted), networkx_seconds(name, nodes, edges, weighted)
         if ours * MARGIN >= theirs:
             return (
                 f"{nodes} nodes and {edges} edges are quicker done in NetworkX itself ({theirs:.2g} s against "
@@ -97,7 +97,7 @@ class Backend:
 
 
 def _all_pairs_call(name: str, args: Args, kwargs: Kwargs) -> tuple[str, Args, Kwargs]:
-    """`shortest_path`, `shortest_path_length` and `johnson` as the function of all pairs that they stand for."""
+    """`shortest_path`, `shortest_path_length` and `johnson` as the equivalent all-pairs function."""
     if name not in ("shortest_path", "shortest_path_length", "johnson"):
         return name, args, kwargs
     weight = _weight(name, args, kwargs)
@@ -109,21 +109,21 @@ def _all_pairs_call(name: str, args: Args, kwargs: Kwargs) -> tuple[str, Args, K
 
 
 def _has_kernels(name: str, size: tuple[int, int], weighted: bool, seconds: tuple[float, float]) -> bool:
-    """Whether kernels are compiled, or worth waiting for; if not, a thread compiles them. `seconds`: by matrix, and
-    without one."""
+    """Whether kernels are compiled, or worth waiting for; if not, a thread compiles them. `seconds`: the estimates with
+    a matrix and without."""
     from tilewise.interop.networkx.readiness import BUILDING, READINESS  # many programs never need it
 
     ours, theirs = seconds
     group = name if name == "betweenness_centrality" else "paths" if name in PATHS else "lengths"
     kind = (group, weighted, size[0].bit_length(), size[1].bit_length())
     if READINESS.is_ready(kind) or (ours + BUILDING) * MARGIN < theirs:
-        READINESS.met(kind)
+        READINESS.mark_ready(kind)
         return True
-    READINESS.build_behind(kind, partial(_try_kernels, name, *size, weighted), theirs)
+    READINESS.build_in_background(kind, partial(_compile_kernels, name, *size, weighted), theirs)
     return False
 
 
-def _try_kernels(name: str, nodes: int, edges: int, weighted: bool) -> None:
+def _compile_kernels(name: str, nodes: int, edges: int, weighted: bool) -> None:
     """Run the kernels of a function on a random graph of this size, which compiles them."""
     graph = nx.gnm_random_graph(nodes, edges // 2, seed=0)
     if name == "betweenness_centrality":
@@ -131,15 +131,15 @@ def _try_kernels(name: str, nodes: int, edges: int, weighted: bool) -> None:
         return
     from tilewise.interop.networkx.matrix import Weights
 
-    for whole in (False, True) if weighted else (True,):
+    for integral in (False, True) if weighted else (True,):
         for number, (_, _, data) in enumerate(graph.edges(data=True)):
-            data["weight"] = 1 + number % 7 if whole else 0.5 + number % 7
+            data["weight"] = 1 + number % 7 if integral else 0.5 + number % 7
         weights = Weights(graph, "weight" if weighted else None)
         weights.close_with_predecessors() if name in PATHS else weights.close()
 
 
-def seconds_here(name: str, nodes: int, edges: int, weighted: bool) -> float:
-    """A closure, and the result in NetworkX's types."""
+def our_seconds(name: str, nodes: int, edges: int, weighted: bool) -> float:
+    """Estimated seconds of a closure and of the conversion of its result into NetworkX's types."""
     n = nodes
     matrix = 1.5e-3 + 0.25e-6 * edges + n**3 * (0.25e-9 if weighted else 0.12e-9)
     if name in MEASURES or name == "floyd_warshall_numpy":
@@ -147,8 +147,8 @@ def seconds_here(name: str, nodes: int, edges: int, weighted: bool) -> float:
     return matrix + n * n * (0.7e-6 if name in PATHS else 0.14e-6) + (n**3 * 1e-9 if name in PATHS and weighted else 0)
 
 
-def seconds_there(name: str, nodes: int, edges: int, weighted: bool) -> float:
-    """A search from every node, in Python, or Floyd–Warshall; measured on connected graphs."""
+def networkx_seconds(name: str, nodes: int, edges: int, weighted: bool) -> float:
+    """Estimated seconds of NetworkX: a search from every node, or Floyd–Warshall; fitted to connected graphs."""
     n, m = nodes, edges
     if name == "floyd_warshall_numpy":
         return n**3 * 1e-9 + n * n * n * 0.6e-9
@@ -162,13 +162,13 @@ def seconds_there(name: str, nodes: int, edges: int, weighted: bool) -> float:
 
 
 def _betweenness_seconds(graph: Any) -> tuple[float, float]:
-    """Brandes's algorithm by products, and in Python. Each level of the searches takes two products of whole matrices,
-    however few nodes it has; searches in Python take time by the nodes they reach, estimated from a few. Measured on a
-    core without AVX-512; with it products are up to three times as fast."""
-    from tilewise.interop.networkx.hops import sampled
+    """Estimated seconds of Brandes's algorithm by products, and in Python. Each level of the searches takes two
+    products of n×n matrices, however few nodes it has; searches in Python are proportional to the nodes they reach,
+    estimated from a few. Fitted to a core without AVX-512; with it products are up to three times as fast."""
+    from tilewise.interop.networkx.hops import sample_searches
 
     n, edges = _size(graph)
-    depth, reached = sampled(graph)
+    depth, reached = sample_searches(graph)
     by_products = 1e-3 + 0.25e-6 * edges + (2 + depth) * (n**3 * 0.22e-9 + n * n * 14e-9)
     return by_products, n * (n * 0.15e-6 + reached * (0.6e-6 + edges / max(n, 1) * 0.077e-6))
 
@@ -197,13 +197,13 @@ def _graph(args: Args, kwargs: Kwargs) -> Any:
 
 
 def _size(graph: Any) -> tuple[int, int]:
-    """Nodes, and edges, counted in both directions where the graph is undirected, parallel ones once: a tenth of the
-    time that `number_of_edges` takes."""
+    """The numbers of nodes and edges: undirected edges count twice, parallel ones once. Ten times as fast as
+    `number_of_edges`."""
     return len(graph), sum(map(len, graph._adj.values()))
 
 
 def _needs_matrix(name: str, args: Args, kwargs: Kwargs) -> bool:
-    """Whether a negative weight, which Dijkstra's algorithm in Python does not take, needs the closure of a matrix."""
+    """Whether Bellman–Ford is called with a negative weight: Dijkstra cannot replace it, only a closure."""
     if "bellman_ford" not in name:
         return False
     from tilewise.interop.networkx.dijkstra import has_negative
@@ -213,7 +213,7 @@ def _needs_matrix(name: str, args: Args, kwargs: Kwargs) -> bool:
 
 
 def _python_module(name: str, weighted: bool) -> str | None:
-    """The module with a function that needs no kernel, if there is one."""
+    """The module with the function in plain Python, if there is one."""
     if name.startswith("transitive"):
         return "reach"
     if weighted:
@@ -228,10 +228,10 @@ def _module(name: str, args: Args, kwargs: Kwargs) -> str:
     weighted = _weight(name, args, kwargs) is not None
     plain = _python_module(name, weighted)
     if name in MEASURES or plain == "reach" or (plain == "searches" and name in PATHS):
-        return plain or "measures"  # searches: a matrix makes as many lists, later
+        return plain or "measures"  # searches: paths by a matrix would need as many lists
     graph = _graph(args, kwargs)
     size = _size(graph)
-    ours, theirs = seconds_here(name, *size, weighted), seconds_there(name, *size, weighted)
+    ours, theirs = our_seconds(name, *size, weighted), networkx_seconds(name, *size, weighted)
     if plain and theirs < SHORT:
         return plain
     if plain == "brandes":
@@ -245,7 +245,7 @@ def _module(name: str, args: Args, kwargs: Kwargs) -> str:
 
 
 def _drop_conversion(graph: Any) -> None:
-    """NetworkX caches the converted graph, and warns at the next call that it may be stale; ours is the graph
+    """Remove our conversion from NetworkX's cache, which would warn that it may be stale; ours wraps the graph
     itself."""
     cached = getattr(graph, "__networkx_cache__", None)
     if cached:
@@ -253,7 +253,7 @@ def _drop_conversion(graph: Any) -> None:
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """A function of the backend. Its module is imported when it runs: NumPy alone takes longer than most calls."""
+    """A function of the backend. Its module is imported on call: importing NumPy takes longer than most calls."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         _drop_conversion(_graph(args, kwargs))

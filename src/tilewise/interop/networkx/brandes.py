@@ -1,4 +1,4 @@
-"""Brandes's betweenness centrality in Python on numbered nodes: for a first call, while kernels are built.
+"""Brandes's betweenness centrality in Python on numbered nodes: for first calls, while kernels are compiled.
 
 Terms are added in NetworkX's order, so the sums are the same bit for bit.
 """
@@ -31,7 +31,7 @@ def _add(shares: list[float], neighbours: list[list[int]], source: int, endpoint
     """Add the share of shortest paths from one source that pass through each node."""
     n = len(neighbours)
     far, paths = [-1] * n, [0.0] * n
-    before: list[list[int]] = [[] for _ in range(n)]
+    predecessors: list[list[int]] = [[] for _ in range(n)]
     far[source], paths[source] = 0, 1.0
     queue = [source]
     for v in queue:  # grows while it is read
@@ -42,21 +42,21 @@ def _add(shares: list[float], neighbours: list[list[int]], source: int, endpoint
                 queue.append(w)
             if far[w] == following:
                 paths[w] += many
-                before[w].append(v)
+                predecessors[w].append(v)
     if endpoints:
         shares[source] += len(queue) - 1
     through = [0.0] * n
     more = 1 if endpoints else 0
     for w in reversed(queue):
         share = (1 + through[w]) / paths[w]
-        for v in before[w]:
+        for v in predecessors[w]:
             through[v] += paths[v] * share
         if w != source:
             shares[w] += through[w] + more
 
 
 def scale(n: int, normalized: bool, directed: bool, endpoints: bool) -> float:
-    """NetworkX's scale: shares of pairs, or pairs, each counted once where the graph is undirected."""
+    """NetworkX's normalisation: by the number of pairs, or a half for undirected graphs."""
     if normalized:
         pairs = n * (n - 1) if endpoints else (n - 1) * (n - 2)
         return 1 / pairs if pairs > 0 else 1.0

@@ -9,7 +9,7 @@ import numpy as np
 from tilewise.dispatch.product import matmul
 from tilewise.interop.networkx import brandes
 from tilewise.interop.networkx.graph import NxGraph
-from tilewise.interop.networkx.hops import sampled
+from tilewise.interop.networkx.hops import sample_searches
 from tilewise.interop.networkx.matrix import Matrix, Weight, Weights
 
 
@@ -28,11 +28,11 @@ def betweenness_centrality(
     weights = Weights(graph, None)
     A = np.isfinite(weights.matrix).astype(np.float64)
     np.fill_diagonal(A, 0)
-    counted = _count_paths(A, 2 * sampled(graph)[0] + 2)
+    counted = _count_paths(A, 2 * sample_searches(graph)[0] + 2)
     if counted is None:
         return brandes.betweenness_centrality(G, None, normalized, None, endpoints)
     paths, level = counted
-    share = np.zeros((n, n))  # of the paths from a source to all targets, what passes through each node
+    share = np.zeros((n, n))  # share of the paths from a source to all targets that pass through each node
     for depth in range(int(level.max()), 0, -1):
         there = np.divide(1 + share, paths, out=np.zeros((n, n)), where=level == depth)
         share += np.where(level == depth - 1, paths * matmul(there, A.T), 0)
@@ -46,7 +46,7 @@ def betweenness_centrality(
 
 
 def _count_paths(A: Matrix, most: int) -> tuple[Matrix, Matrix] | None:
-    """The number of shortest paths from each source to each node, and their edges (−1: no path). None where paths are
+    """The number of shortest paths from each source to each node, and their length (−1: no path). None if a path is
     longer than `most`."""
     n = len(A)
     paths = front = np.eye(n)

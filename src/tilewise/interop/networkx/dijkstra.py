@@ -1,7 +1,7 @@
-"""Dijkstra's algorithm from every node in Python, weights read once: for first calls, while kernels are built.
+"""Dijkstra's algorithm from every node in Python, weights read once: for first calls, while kernels are compiled.
 
 The order of nodes, the choice among equal paths and the sums are NetworkX's, bit for bit. Without negative weights
-Bellman–Ford gives the same lengths, and so does Johnson, whose potentials are then 0; with them, `lengths` computes it.
+Bellman–Ford gives the same lengths, and so does Johnson, whose potentials are then 0; negative ones use `lengths`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _by_matrix(name: str, *how: Any) -> Iterator[Any]:
 
 
 def has_negative(graph: Any, weight: Any) -> bool:
-    """Whether a weight is negative, no number, or ∞, which Bellman–Ford does not relax."""
+    """Whether a weight is negative, not a number, or ∞, which Bellman–Ford does not relax."""
     made = _neighbours(graph, weight)
     return made is None or any(cost == math.inf for others in made.values() for _, cost in others)
 
@@ -83,15 +83,17 @@ def _neighbours(graph: Any, weight: Any) -> Neighbours | None:
 
 
 def _with_paths(neighbours: Neighbours, source: Any, cutoff: float | None) -> Found:
-    before: dict[Any, Any] = {}
-    found = _search(neighbours, source, cutoff, before)
+    predecessors: dict[Any, Any] = {}
+    found = _search(neighbours, source, cutoff, predecessors)
     paths: dict[Any, list[Any]] = {}
-    for node in found:  # the nearest first: the predecessor has its path already
-        paths[node] = [*paths[before[node]], node] if node in before else [node]
+    for node in found:  # nearest first, so a predecessor's path exists
+        paths[node] = [*paths[predecessors[node]], node] if node in predecessors else [node]
     return found, paths
 
 
-def _search(neighbours: Neighbours, source: Any, cutoff: float | None, before: dict[Any, Any] | None) -> dict[Any, Any]:
+def _search(
+    neighbours: Neighbours, source: Any, cutoff: float | None, predecessors: dict[Any, Any] | None
+) -> dict[Any, Any]:
     number = count(1)  # breaks ties: nodes need not be comparable
     found: dict[Any, Any] = {}
     near = {source: 0}
@@ -109,6 +111,6 @@ def _search(neighbours: Neighbours, source: Any, cutoff: float | None, before: d
                 continue
             near[other] = length
             heappush(heap, (length, next(number), other))
-            if before is not None:
-                before[other] = node
+            if predecessors is not None:
+                predecessors[other] = node
     return found

@@ -1,4 +1,4 @@
-"""The graph type of this backend; importing it imports nothing else, so a call that is not taken stays cheap."""
+"""The graph type of this backend; it imports nothing else, so a call that the backend declines stays cheap."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class NxGraph:
-    """A NetworkX graph wrapped without conversion: each function reads what it needs of `graph`."""
+    """A NetworkX graph wrapped without conversion: functions read `graph` directly."""
 
     __networkx_backend__ = "tilewise"
 

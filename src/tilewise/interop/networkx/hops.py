@@ -1,9 +1,8 @@
-"""Hop counts: how many nodes lie how many edges away from each node, with Python's integers as bit sets.
+"""Hop counts: for each node the number of nodes at each distance, with Python's integers as bit sets.
 
 All searches advance together. The nodes that one node has reached are the bits of one integer, and its next set is the
-union of its neighbours' sets: an edge costs one `|` a step, whatever the number of nodes in the sets. A graph as deep
-as it has nodes (a path) is searched from one node after the other instead. Nothing is imported: NumPy alone takes
-longer than most calls.
+union of its neighbours' sets: an edge costs one `|` a step, whatever the size of the sets. Deep graphs (a path) are
+searched from one node after the other instead. Importing NumPy would take longer than most calls.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from functools import reduce
 from operator import itemgetter, or_
 from typing import Any
 
-Counts = list[list[int]]  # of each node: how many others are 1, 2, … edges away
+Counts = list[list[int]]  # for each node: the numbers of others 1, 2, … edges away
 Neighbours = list[list[int]]
 
 
 class HopLengths:
-    """Path lengths of an unweighted graph, summed up for each node: from it, or (inward) to it."""
+    """Statistics of the path lengths from each node of an unweighted graph, or, inward, to it."""
 
     def __init__(self, graph: Any, inward: bool) -> None:
         self._counts = count_by_distance(graph, inward=inward)
@@ -37,13 +36,13 @@ class HopLengths:
 
 
 def count_by_distance(graph: Any, *, inward: bool = False) -> Counts:
-    """Distances from each node, or (inward) to it."""
+    """Numbers of nodes by their distance from each node, or, inward, to it."""
     neighbours = _neighbours(graph, inward and graph.is_directed())
     if not neighbours:
         return []
     depth = len(_search(neighbours, 0)) + 1
     n = len(neighbours)
-    if 2 * depth * (0.75 + n / 4000) > n / 2:  # in searches: measured on paths, the most expensive case
+    if 2 * depth * (0.75 + n / 4000) > n / 2:  # both in units of one search, fitted to paths, the worst case
         return [_search(neighbours, node) for node in range(n)]
     counts = _grow(neighbours, 2 * depth + 16)
     return counts if counts is not None else [_search(neighbours, node) for node in range(n)]
@@ -62,7 +61,7 @@ def _neighbours(graph: Any, inward: bool) -> Neighbours:
 
 
 def _grow(neighbours: Neighbours, most: int) -> Counts | None:
-    """All nodes together; None if some sets still grow after that many steps (their depths differ much)."""
+    """All searches together; None if some sets still grow after `most` steps."""
     n = len(neighbours)
     around = [itemgetter(*(others if len(others) > 1 else (v, v, *others))) for v, others in enumerate(neighbours)]
     reached = [1 << v for v in range(n)]
@@ -86,7 +85,7 @@ def _grow(neighbours: Neighbours, most: int) -> Counts | None:
 
 
 def _search(neighbours: Neighbours, start: int) -> list[int]:
-    """Breadth first from one node."""
+    """Breadth-first search from one node: the number of nodes of each level."""
     n, seen, level, counts = len(neighbours), {start}, [start], []
     while len(seen) < n:
         following = []
@@ -102,9 +101,9 @@ def _search(neighbours: Neighbours, start: int) -> list[int]:
     return counts
 
 
-def sampled(graph: Any, samples: int = 5) -> tuple[int, float]:
-    """The depth of the deepest of a few searches, and how many nodes one reached in the mean."""
+def sample_searches(graph: Any) -> tuple[int, float]:
+    """The largest depth of five searches, and the mean number of nodes that they reach."""
     neighbours = _neighbours(graph, False)
     n = len(neighbours)
-    found = [_search(neighbours, start) for start in range(0, n, max(1, n // samples))]
+    found = [_search(neighbours, start) for start in range(0, n, max(1, n // 5))]
     return max(map(len, found), default=0), sum(1 + sum(counts) for counts in found) / max(1, len(found))

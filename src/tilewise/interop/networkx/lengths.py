@@ -16,9 +16,9 @@ SINCE_3_7 = tuple(map(int, nx.__version__.split(".")[:2])) >= (3, 7)
 
 
 def _all_edges(G: NxGraph, weight: Weight) -> Weights:
-    """As NetworkX's Floyd–Warshall functions: an infinite edge is no edge, and one without a weight counts 1 (1.0
-    before NetworkX 3.7); since 3.7 a loop of negative weight is a negative cycle. A function is no function there, but
-    the name of an attribute."""
+    """The weights as NetworkX's Floyd–Warshall functions read them: an infinite weight is no edge, a missing one is 1
+    (1.0 before NetworkX 3.7); since 3.7 a loop of negative weight is a negative cycle. A callable weight is not called,
+    but used as an attribute's name."""
     default = 1 if SINCE_3_7 else 1.0
 
     def attribute(_u: Any, _v: Any, data: Any) -> Any:
@@ -56,30 +56,30 @@ def floyd_warshall_numpy(G: NxGraph, nodelist: Any = None, weight: Weight = "wei
 
 def floyd_warshall_predecessor_and_distance(G: NxGraph, weight: Weight = "weight") -> tuple[Any, Any]:
     made = _all_edges(G, weight)
-    D, before = made.close_with_predecessors()
+    D, table = made.close_with_predecessors()
     nodes = made.nodes
-    came = {}
-    for u, row in zip(nodes, before.tolist(), strict=True):
+    predecessors = {}
+    for u, row in zip(nodes, table.tolist(), strict=True):
         steps = {v: nodes[step] for v, step in zip(nodes, row, strict=True) if step >= 0}
         if steps:
-            came[u] = steps
+            predecessors[u] = steps
     for u, _ in nx.selfloop_edges(G.graph):  # NetworkX lists a loop as its own predecessor
-        came.setdefault(u, {})[u] = u
-    return came, _table(made, D)
+        predecessors.setdefault(u, {})[u] = u
+    return predecessors, _table(made, D)
 
 
 def all_pairs_shortest_path_length(G: NxGraph, cutoff: int | None = None) -> Iterator[tuple[Any, dict[Any, int]]]:
-    return _reached(Weights(G.graph, None), _whole(cutoff))
+    return _lengths_by_source(Weights(G.graph, None), _ceiling(cutoff))
 
 
 def all_pairs_dijkstra_path_length(
     G: NxGraph, cutoff: float | None = None, weight: Weight = "weight"
 ) -> Iterator[tuple[Any, dict[Any, Any]]]:
-    return _reached(_not_negative(Weights(G.graph, weight)), cutoff)
+    return _lengths_by_source(_not_negative(Weights(G.graph, weight)), cutoff)
 
 
 def all_pairs_bellman_ford_path_length(G: NxGraph, weight: Weight = "weight") -> Iterator[tuple[Any, dict[Any, Any]]]:
-    return _reached(Weights(G.graph, weight), None)
+    return _lengths_by_source(Weights(G.graph, weight), None)
 
 
 def all_pairs_dijkstra_path(
@@ -91,15 +91,15 @@ def all_pairs_dijkstra_path(
 def all_pairs_dijkstra(
     G: NxGraph, cutoff: float | None = None, weight: Weight = "weight"
 ) -> Iterator[tuple[Any, tuple[dict[Any, Any], dict[Any, list[Any]]]]]:
-    return _walked(_not_negative(Weights(G.graph, weight)), cutoff)
+    return _lengths_and_paths(_not_negative(Weights(G.graph, weight)), cutoff)
 
 
 def all_pairs_bellman_ford_path(G: NxGraph, weight: Weight = "weight") -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
-    return ((u, paths) for u, (_, paths) in _walked(Weights(G.graph, weight), None))
+    return ((u, paths) for u, (_, paths) in _lengths_and_paths(Weights(G.graph, weight), None))
 
 
-def _whole(cutoff: float | None) -> float | None:
-    """NetworkX expands every node nearer than the cutoff: a fraction counts as the next integer."""
+def _ceiling(cutoff: float | None) -> float | None:
+    """The cutoff rounded up: NetworkX expands every node nearer than the cutoff."""
     return cutoff if cutoff is None or math.isinf(cutoff) else math.ceil(cutoff)
 
 
@@ -113,9 +113,9 @@ def _not_negative(made: Weights) -> Weights:
 
 def _table(made: Weights, D: Matrix) -> dict[Any, dict[Any, Any]]:
     nodes = made.nodes
-    if made.whole and np.isfinite(D).all():
+    if made.integral and np.isfinite(D).all():
         rows = D.astype(np.int64).tolist()
-    elif made.whole:
+    elif made.integral:
         rows = [[int(x) if x < math.inf else x for x in row] for row in D.tolist()]
     else:
         rows = D.tolist()
@@ -123,8 +123,8 @@ def _table(made: Weights, D: Matrix) -> dict[Any, dict[Any, Any]]:
 
 
 def _near(made: Weights, D: Matrix, cutoff: float | None) -> Iterator[tuple[Any, Matrix, list[Any]]]:
-    """Row by row: the source, the targets within the cutoff, the nearest first, and their lengths."""
-    order = nearest_first(D, made.whole)
+    """For each source: its targets within the cutoff, nearest first, and their lengths."""
+    order = nearest_first(D, made.integral)
     sorted_lengths = np.take_along_axis(D, order, 1)
     far = math.inf if cutoff is None else cutoff
     counts = ((sorted_lengths < math.inf) & (sorted_lengths <= far)).sum(1).tolist()
@@ -135,18 +135,20 @@ def _near(made: Weights, D: Matrix, cutoff: float | None) -> Iterator[tuple[Any,
             yield u, targets[:count], made.numbers(lengths[:count])
 
 
-def _reached(made: Weights, cutoff: float | None) -> Iterator[tuple[Any, dict[Any, Any]]]:
+def _lengths_by_source(made: Weights, cutoff: float | None) -> Iterator[tuple[Any, dict[Any, Any]]]:
     names = made.node_array()
     for u, targets, lengths in _near(made, made.close(), cutoff):
         yield u, dict(zip(names[targets].tolist(), lengths, strict=True))
 
 
-def _walked(made: Weights, cutoff: float | None) -> Iterator[tuple[Any, tuple[dict[Any, Any], dict[Any, list[Any]]]]]:
-    """Lengths and paths, row by row; a path is its predecessor's path and one more node."""
-    D, before = made.close_with_predecessors()
+def _lengths_and_paths(
+    made: Weights, cutoff: float | None
+) -> Iterator[tuple[Any, tuple[dict[Any, Any], dict[Any, list[Any]]]]]:
+    """Lengths and paths by source; a path extends its predecessor's path by one node."""
+    D, table = made.close_with_predecessors()
     nodes = made.nodes
     for row, (u, targets, lengths) in enumerate(_near(made, D, cutoff)):
-        steps = before[row].tolist()
+        steps = table[row].tolist()
         paths: list[list[Any] | None] = [None] * len(nodes)
         paths[row] = [u]
         order = targets.tolist()

@@ -21,10 +21,10 @@ PLAIN = (int, float, np.integer, np.floating)
 
 
 class Weights:
-    """A graph as a matrix: `matrix[u, v]` is the lightest edge from u to v, ∞ where there is none.
+    """A graph as a matrix: `matrix[u, v]` is the smallest weight of the edges from u to v, ∞ without one.
 
-    float32 where every length is an integer that it holds exactly; what float64 cannot hold is left to NetworkX. So are
-    edges of infinite weight, unless the result is a table of lengths (`infinite`): NetworkX treats them as paths.
+    float32 if every length is an integer that it holds exactly. Weights that float64 cannot hold are left to NetworkX,
+    and so are infinite weights, which NetworkX treats as edges, unless `infinite`.
     """
 
     def __init__(self, graph: Any, weight: Weight, *, default: float = 1, infinite: bool = False) -> None:
@@ -36,7 +36,7 @@ class Weights:
         if not all(issubclass(kind, PLAIN) for kind in kinds):
             odd = next(cost for cost in costs if not isinstance(cost, PLAIN))
             raise NotImplementedError(f"the weight {odd!r} is not a number a matrix holds")
-        self.whole = all(issubclass(kind, int | np.integer) for kind in kinds)
+        self.integral = all(issubclass(kind, int | np.integer) for kind in kinds)
         try:
             numbers = np.fromiter(costs, np.float64, len(costs))
         except OverflowError:
@@ -47,9 +47,9 @@ class Weights:
             raise NotImplementedError("a weight is infinite, which a matrix reads as no edge")
         finite = abs(numbers[np.isfinite(numbers)])
         heaviest = float(finite.max()) if finite.size else 0.0
-        if self.whole and heaviest * max(n, 1) >= EXACT["float64"]:
+        if self.integral and heaviest * max(n, 1) >= EXACT["float64"]:
             raise NotImplementedError(f"weights up to {heaviest:.0f} over {n} nodes leave float64's integers")
-        small = self.whole and heaviest * max(n, 1) < EXACT["float32"]
+        small = self.integral and heaviest * max(n, 1) < EXACT["float32"]
         self.negative = bool((numbers < 0).any())
         self.positive = bool((numbers > 0).all())
         self.matrix: Matrix = np.full((n, n), np.inf, np.float32 if small else np.float64)
@@ -66,22 +66,22 @@ class Weights:
             raise nx.NetworkXUnbounded(f"Negative cycle detected: {walk}") from None
 
     def close_with_predecessors(self) -> tuple[Matrix, Matrix]:
-        """Lengths, and the node before each target: one product finds it where weights are positive integers."""
-        if not (self.whole and self.positive):
+        """Lengths and predecessors; for positive integer weights one product finds the predecessors."""
+        if not (self.integral and self.positive):
             return self.close(return_predecessors=True)
         D = self.close()
         edges = self.matrix.copy()
         np.fill_diagonal(edges, np.inf)
-        before: Matrix = matmul(D, edges, semiring="min_plus", return_arg=True)[1]
-        np.fill_diagonal(before, -1)
-        return D, before
+        predecessors: Matrix = matmul(D, edges, semiring="min_plus", return_arg=True)[1]
+        np.fill_diagonal(predecessors, -1)
+        return D, predecessors
 
     def numbers(self, values: Matrix) -> list[Any]:
-        """Finite lengths as NetworkX returns them: integers where every weight is one."""
-        return (values.astype(np.int64) if self.whole else values).tolist()
+        """Finite lengths in NetworkX's types: integers if every weight is one."""
+        return (values.astype(np.int64) if self.integral else values).tolist()
 
     def node_array(self) -> Matrix:
-        """The nodes as an array that is indexed by arrays."""
+        """The nodes as an object array, to be indexed by arrays."""
         made: Matrix = np.empty(len(self.nodes), object)
         for number, node in enumerate(self.nodes):
             made[number] = node
@@ -89,7 +89,7 @@ class Weights:
 
 
 class WeightedLengths:
-    """Path lengths of a weighted graph, summed up for each node: from it, or (inward) to it."""
+    """Statistics of the path lengths from each node of a weighted graph, or, inward, to it."""
 
     def __init__(self, graph: Any, weight: Weight, inward: bool) -> None:
         if not len(graph):
@@ -109,7 +109,7 @@ class WeightedLengths:
     def totals(self) -> list[Any]:
         finite = np.where(np.isfinite(self._lengths), self._lengths, 0)
         totals = finite.sum(1, dtype=np.float64).tolist()
-        return [int(total) for total in totals] if self._weights.whole else totals
+        return [int(total) for total in totals] if self._weights.integral else totals
 
     def inverses(self) -> list[float]:
         """Σ 1 / length, without paths of length 0."""
@@ -119,7 +119,7 @@ class WeightedLengths:
 
 
 def _edges(graph: Any, index: dict[Any, int], weight: Weight, default: float) -> tuple[Matrix, Matrix, list[Any]]:
-    """Every edge with its weight, in both directions where the graph is undirected, without hidden ones."""
+    """Every edge with its weight, undirected ones in both directions; edges with weight None are hidden."""
     adjacency = list(graph.adjacency())
     if callable(weight) or (graph.is_multigraph() and weight is not None):
         triples = list(_each(adjacency, weight, default, graph.is_multigraph()))
@@ -147,9 +147,9 @@ def _each(adjacency: Any, weight: Weight, default: float, multigraph: bool) -> I
                     yield u, v, one.get(weight, default)
 
 
-def nearest_first(D: Matrix, whole: bool) -> Matrix:
+def nearest_first(D: Matrix, integral: bool) -> Matrix:
     """For each row the targets by increasing length; small integers are sorted by radix."""
     finite = D[np.isfinite(D)]
-    if whole and (not finite.size or (finite.max() < 32000 and finite.min() > -32000)):
+    if integral and (not finite.size or (finite.max() < 32000 and finite.min() > -32000)):
         D = np.where(np.isfinite(D), D, 32001).astype(np.int16)
     return np.argsort(D, axis=1, kind="stable")

@@ -1,6 +1,6 @@
-"""Eccentricities, averages and centralities, read off the lengths of all pairs without a dictionary of pairs.
+"""Eccentricities, averages and centralities from the lengths of all pairs, without a dictionary of pairs.
 
-Without weights `hops` counts nodes by distance; with weights one closure of the matrix of weights has the lengths.
+Without weights `hops` counts nodes by distance; with weights the lengths are one closure of the matrix of weights.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def center(G: NxGraph, e: Any = None, usebounds: bool = False, weight: Any = Non
 
 
 def _center_of_tree(graph: Any) -> list[Any] | None:
-    """The one or two nodes that are left when leaves are removed round by round; None where the graph is no tree."""
+    """The one or two nodes that remain when leaves are removed round by round; None if the graph is not a tree."""
     near, n = graph._adj, len(graph)
     left = {node: len(others) for node, others in near.items()}
     if graph.is_directed() or graph.is_multigraph() or sum(left.values()) != 2 * (n - 1):
@@ -67,7 +67,7 @@ def _center_of_tree(graph: Any) -> list[Any] | None:
                         following.append(other)
         leaves = following
     first, *others = left
-    # no tree: a cycle has no leaf; in another component, or with an edge to itself, a node is removed without an edge
+    # otherwise not a tree: a cycle has no leaf; a node of another component or with a loop is removed without an edge
     tree = edges == n - len(left) and len(others) < 2 and all(other in near[first] for other in others)
     return [first, *others] if tree else None
 
@@ -106,7 +106,7 @@ def closeness_centrality(
 ) -> dict[Any, float]:
 
     def exchanged(u: Any, v: Any, data: Any) -> Any:
-        return distance(v, u, data)  # NetworkX searches the reversed graph, where there is one
+        return distance(v, u, data)  # NetworkX searches the reversed graph of a directed one
 
     back = G.is_directed()
     n, lengths = len(G.graph), _lengths(G, exchanged if back and callable(distance) else distance, inward=back)

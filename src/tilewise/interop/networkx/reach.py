@@ -22,23 +22,23 @@ def transitive_closure(G: NxGraph, reflexive: bool | None = False) -> Any:
         raise nx.NetworkXError("Incorrect value for the parameter `reflexive`")
     graph = G.graph
     made, nodes = graph.copy(), list(graph)
-    for number, (u, beyond) in enumerate(zip(nodes, _beyond(graph), strict=True)):
+    for number, (u, reachable) in enumerate(zip(nodes, _reachable(graph), strict=True)):
         itself = 1 << number
         if reflexive:
-            beyond |= itself
+            reachable |= itself
         elif reflexive is None or not graph.is_directed():  # an undirected edge makes no loop
-            beyond &= ~itself
+            reachable &= ~itself
         has = made[u]
-        made.add_edges_from([(u, v) for v in _members(beyond, nodes) if v not in has])
+        made.add_edges_from([(u, v) for v in _members(reachable, nodes) if v not in has])
     return made
 
 
 def transitive_reduction(G: NxGraph) -> Any:
-    """Of an acyclic graph: the edges to nodes that no other path reaches."""
+    """The edges of an acyclic graph to nodes that no other path reaches."""
     if not G.is_directed():
         raise NotImplementedError("undirected graphs are left to NetworkX")
-    beyond = _beyond(G.graph)
-    if any(reached >> number & 1 for number, reached in enumerate(beyond)):
+    reachable = _reachable(G.graph)
+    if any(reached >> number & 1 for number, reached in enumerate(reachable)):
         raise nx.NetworkXError("Directed Acyclic Graph required for transitive_reduction")
     at = {node: number for number, node in enumerate(G.graph)}
     reduced = nx.DiGraph()
@@ -46,13 +46,13 @@ def transitive_reduction(G: NxGraph) -> Any:
     for u, others in G.graph.adjacency():
         further = 0
         for v in others:
-            further |= beyond[at[v]]
+            further |= reachable[at[v]]
         reduced.add_edges_from([(u, v) for v in others if not further >> at[v] & 1])
     return reduced
 
 
-def _beyond(graph: Any) -> list[int]:
-    """For each node the set of those that a path of at least one edge reaches."""
+def _reachable(graph: Any) -> list[int]:
+    """For each node the bit set of the nodes that a path of at least one edge reaches."""
     parts = nx.strongly_connected_components(graph) if graph.is_directed() else nx.connected_components(graph)
     at = {node: number for number, node in enumerate(graph)}
     made = [0] * len(at)
@@ -74,5 +74,5 @@ def _beyond(graph: Any) -> list[int]:
 
 
 def _members(bits: int, nodes: list[Any]) -> Iterator[Any]:
-    """The nodes of a set: the last node is the first binary digit."""
+    """The nodes of a bit set; the last node is the first binary digit."""
     return compress(reversed(nodes), f"{bits:0{len(nodes)}b}".encode().translate(BITS))

@@ -1,7 +1,7 @@
-"""Whether the kernels for a size of graph are compiled. A call that NetworkX finishes before they are stays with it.
+"""Whether the kernels for a size of graph are compiled.
 
-They are then compiled in a thread, by a call on a random graph of as many nodes and edges, once NetworkX should be
-done; later calls run here. A call that takes NetworkX longer than compiling runs here at once.
+If not, and if NetworkX is expected to finish before they would be, the call stays with NetworkX, and a thread compiles
+them afterwards, by a call on a random graph of as many nodes and edges. Otherwise the call compiles them itself.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-BUILDING = 1.5  # seconds LLVM may take for the kernels of one kind of closure that are not cached on disk
-PATIENCE, LEAST = 4.0, 1.0  # the thread waits this factor of the expected time, and at least these seconds
-WORTH = 0.02  # seconds of NetworkX in calls of a kind before a thread is started for it (0.1 to 1 ms of its own)
+BUILDING = 1.5  # seconds of LLVM for the kernels of a kind of closure
+PATIENCE, LEAST = 4.0, 1.0  # the thread waits this multiple of the call's expected time, and at least these seconds
+WORTH = 0.02  # seconds of NetworkX in calls of a kind before its thread is started (which takes 0.1 to 1 ms)
 
-Kind = tuple[str, bool, int, int]  # which functions, weighted, and the binary logarithms of nodes and edges
+Kind = tuple[str, bool, int, int]  # group of functions, weighted, binary logarithms of nodes and edges
 
 
 class Readiness:
-    """Kinds of graphs whose kernels have been used, or are being built."""
+    """The kinds of graphs whose kernels are compiled or being compiled."""
 
     def __init__(self) -> None:
         self._ready: set[Kind] = set()
@@ -28,19 +28,19 @@ class Readiness:
         self._lock = threading.Lock()
 
     def forget_threads(self) -> None:
-        """In a forked child: its threads do not exist, and the lock may have been held."""
+        """After a fork: the child has no threads, and its copy of the lock may be held."""
         self._building, self._lock = {}, threading.Lock()
 
     def is_ready(self, kind: Kind) -> bool:
         return kind in self._ready
 
-    def met(self, kind: Kind) -> None:
-        """Its kernels have been used."""
+    def mark_ready(self, kind: Kind) -> None:
+        """Record that the kernels of a kind have been used."""
         with self._lock:
             self._ready.add(kind)
 
-    def build_behind(self, kind: Kind, work: Callable[[], None], seconds: float) -> None:
-        """Start the work once in another thread, after a wait, if calls of this kind have cost enough to pay for it."""
+    def build_in_background(self, kind: Kind, work: Callable[[], None], seconds: float) -> None:
+        """Run `work` once in another thread, after a wait, if NetworkX has spent WORTH seconds on its kind."""
         with self._lock:
             if kind in self._ready or kind in self._building:
                 return
@@ -64,7 +64,7 @@ class Readiness:
             self._building.pop(kind, None)
 
     def wait(self) -> None:
-        """Wait until nothing is being built."""
+        """Wait until nothing is being compiled."""
         while self._building:
             for timer in list(self._building.values()):
                 timer.join()

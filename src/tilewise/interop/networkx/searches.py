@@ -1,7 +1,7 @@
 """Lengths and paths between all pairs of an unweighted graph, by a breadth-first search from each node in Python.
 
 Nodes come in NetworkX's order and ties are broken as NetworkX breaks them; it is faster because NetworkX dispatches to
-backends once for each search. It runs until kernels are built, and where a matrix is not faster.
+backends once for each search. It runs until kernels are compiled, and if a matrix is not faster.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _neighbours(G: NxGraph) -> Neighbours:
 
 
 def _lengths(neighbours: Neighbours, source: Any, cutoff: float) -> dict[Any, int]:
-    """Nodes nearer than the cutoff are expanded; as in NetworkX it may be a fraction."""
+    """Lengths from a source; nodes nearer than the cutoff, which may be a fraction as in NetworkX, are expanded."""
     n, found, queue = len(neighbours), {source: 0}, [source]
     for node in queue:  # grows while it is read
         if found[node] >= cutoff:
