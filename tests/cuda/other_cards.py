@@ -121,7 +121,7 @@ def by_tile(torch, M, N, P, how, tile):
     def config(problem, machine, requested=False):
         every = model.timed(model.tables(problem, machine, True))
         found = [one for one, _ in every if replace(one.tile, share=1) == tile]
-        return found[0], 1e-9
+        return 1e-9, found[0]
 
     usual, model.best_config = model.best_config, config
     planning._plan.cache_clear()
@@ -144,7 +144,7 @@ def runner(torch, machine, M, N, P, name, tile):
     from tilewise.kernels.mma_gemm.mma_sync.model import MmaConfig
 
     problem = tw.plan(M, N, **options(name)).problem
-    plan = MmaSync().pinned(problem, machine, MmaConfig(tile, ("as it is", "as it is"), (16, 16)))
+    plan = MmaSync().pinned(problem, machine, MmaConfig(tile, ("as it is", "as it is"), 16))
     recipe = recipe_of(plan)
     launcher = Launcher(recipe, "cuda:0")
     scratch = torch.empty(recipe.scratch_bytes + 256, device="cuda", dtype=torch.uint8)

@@ -132,7 +132,7 @@ for m, k, n in halves if describe("cuda:0").arch.startswith("sm_90") else ():
         key = (config.routes, config.tile.rows, config.tile.cluster, config.tile.beside, *special)
         kinds.setdefault(key, config)
     for config in kinds.values():
-        tensor_tiles.best_config = lambda problem, machine, config=config: (config, 1e-9)
+        tensor_tiles.best_config = lambda problem, machine, config=config: (1e-9, config)
         planning._plan.cache_clear()
         with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel="wgmma_half") as Pd:
             wrong += not np.allclose(Pd.numpy(), exact, rtol=1e-2, atol=0.3)
@@ -147,7 +147,7 @@ for layouts in ("NN", "NT", "TN", "TT") if describe("cuda:0").arch.startswith("s
     problem = replace(problem_of_shape(m, k, n, "float16"), layout_m=of_m, layout_n=of_n)
     for config in tensor_tiles.configs(problem, describe("cuda:0")):
         if config.edge_rows and config.tile.rows == 128 and config.tile.cols == 256:
-            tensor_tiles.best_config = lambda problem, machine, config=config: (config, 1e-9)
+            tensor_tiles.best_config = lambda problem, machine, config=config: (1e-9, config)
             planning._plan.cache_clear()
             plan = planning.make_plan(problem, describe("cuda:0"), "wgmma_half")
             lines = (np.ascontiguousarray(x.T if t == "T" else x) for x, t in zip((M, N), layouts, strict=True))

@@ -82,7 +82,7 @@ def test_every_config(kernel, name, activation, alpha, bias_name, accumulate, sh
         }  # the smallest tile of each
         for config in kinds.values():
             P.copy_(before) if accumulate else P.fill_(float("nan"))
-            monkeypatch.setattr(chooser, lambda problem, machine, requested=False, config=config: (config, 1e-9))
+            monkeypatch.setattr(chooser, lambda problem, machine, requested=False, config=config: (1e-9, config))
             planning._plan.cache_clear()
             tw.matmul(M, N, out=P, kernel=kernel, accumulate=accumulate, **how)
             assert (P.double() - exact).norm() <= BOUNDS[name] * exact.norm(), config

@@ -42,7 +42,7 @@ def wanted_of(M, N, P, alpha=1.0, accumulate=False, bias=None, activation=None):
 
 
 def by(config, monkeypatch, M, N, **options):
-    monkeypatch.setattr(search, "best_config", lambda problem, machine: (config, 1e-9))
+    monkeypatch.setattr(search, "best_config", lambda problem, machine: (1e-9, config))
     planning._plan.cache_clear()
     try:
         tw.matmul(M, N, kernel="wgmma_half", **options)

@@ -41,7 +41,7 @@ def by_a_loop(x, w, ends, along):
 def test_random_groups_by_random_configs(monkeypatch, along, dtype, number):
     seed = next_seed() + number
     rng = random.Random(seed)
-    monkeypatch.setattr(model, "best_config", lambda p, machine: (rng.choice(model.configs(p, machine)), 1e-9))
+    monkeypatch.setattr(model, "best_config", lambda p, machine: (1e-9, rng.choice(model.configs(p, machine))))
     for _ in range(6):
         planning._plan.cache_clear()
         groups = rng.randint(1, 40)

@@ -74,7 +74,7 @@ def options_of(kind):
 
 def multiply_by(config, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(KMajor, "best", lambda family, problem, machine: (1e-9, config))
+    monkeypatch.setattr(KMajor, "best", lambda family, problem, machine, kernel=None: (1e-9, config))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="k_major", **options)

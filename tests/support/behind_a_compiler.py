@@ -99,13 +99,12 @@ def _wgmma_from_registers(found):
 # ldmatrix: lane 8 q + r holds the address of line r of matrix q; a lane gets two neighbours of line lane / 4, or,
 # transposed, of column lane / 4.
 FRAGMENTS = """
-static unsigned shared_place(const void* at) { return (unsigned)((const unsigned char*)at - memory); }
+static unsigned __cvta_generic_to_shared(const void* at) { return (unsigned)((const unsigned char*)at - memory); }
 
 template <bool TRANSPOSED>
-static void read_matrices(const unsigned char* line, unsigned& a, unsigned& b, unsigned& c, unsigned& d) {
+static void read_matrices(unsigned at, unsigned& a, unsigned& b, unsigned& c, unsigned& d) {
     unsigned* made[4] = {&a, &b, &c, &d};
     int lane = threadIdx.x % 32;
-    unsigned at = (unsigned)(line - memory);
     for (int q = 0; q < 4; ++q) {
         unsigned one = __shfl_sync(~0u, at, q * 8 + (TRANSPOSED ? lane % 4 * 2 : lane / 4));
         unsigned two = __shfl_sync(~0u, at, q * 8 + (TRANSPOSED ? lane % 4 * 2 + 1 : lane / 4));
@@ -120,7 +119,7 @@ static void read_matrices(const unsigned char* line, unsigned& a, unsigned& b, u
 
 def with_fragments(text):
     """The text of a kernel of `mma.sync` over halves, its products made by the lanes of a warp on the host."""
-    text = text.replace(kernel_text("mma_gemm/direct_half/fragments.cuh"), FRAGMENTS)
+    text = text.replace(kernel_text("mma_gemm/matrices.cuh"), FRAGMENTS)
     text = _cvt(text.replace(kernel_text("mma_gemm/copies.cuh"), f'#include "{AMPERE}"\n'))
     return re.sub(r'asm volatile\("mma\.sync\.aligned\.m16n8k16.*?\);\n}', _mma, text, flags=re.DOTALL)
 
@@ -204,7 +203,7 @@ def headers():
 
 def built(text, kernel, folder):
     """A function of (grid, block, arguments), arguments being ctypes values; `allowed` says where copies may read."""
-    halves = kernel_text("mma_gemm/direct_half/fragments.cuh") in text or "mma.sync.aligned.m16n8k16" in text
+    halves = kernel_text("mma_gemm/matrices.cuh") in text or "mma.sync.aligned.m16n8k16" in text
     if kernel == "mma_sync":
         text = on_any_card(text)
     elif halves:

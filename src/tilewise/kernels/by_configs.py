@@ -26,8 +26,8 @@ class ByConfigs(Family):
     tensor: ClassVar[bool] = False  # tiles of P are made by tensor cores
     make: ClassVar[Recipe]  # its launches
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
-        """Seconds, and the configuration that takes no longer than any other."""
+    def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, Any]:
+        """The least expected seconds, and their configuration; `kernel`: requested by name."""
         return _searched(self, problem, machine)
 
     def search(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
@@ -48,7 +48,7 @@ class ByConfigs(Family):
         """What else people should know of the configuration."""
         return cut_over_a_cluster(config)
 
-    def passes(self, problem: Problem, config: Any) -> int:
+    def passes(self, problem: Problem, machine: Machine, config: Any) -> int:
         """Launches beside the product's own."""
         return 0
 
@@ -69,15 +69,18 @@ class ByConfigs(Family):
         return plan.but(why=f"{'the kernel was requested' if kernel else least}; {tiles}")
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        return self.planned(problem, machine, kernel, tile, *self.best(problem, machine))
+        return self.planned(problem, machine, kernel, tile, *self.best(problem, machine, kernel))
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         seconds, config = self.best(problem, machine)
-        return self.offering(problem, machine, seconds, self.passes(problem, config))
+        return self.offering(problem, machine, seconds, self.kernel_of(config), self.passes(problem, machine, config))
 
-    def offering(self, problem: Problem, machine: Machine, seconds: float, passes: int) -> Offer:
+    def offering(self, problem: Problem, machine: Machine, seconds: float, kernel: str, passes: int) -> Offer:
         floor = self.limits(problem, machine)[0]
-        return Offer(problem, machine, self.name, seconds if seconds > floor else floor, floor, passes)
+        return Offer(problem, machine, kernel, seconds if seconds > floor else floor, floor, passes)
+
+    def kernel_of(self, config: Any) -> str:
+        return self.name
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
         return type(self).make(plan, given, scratch)
@@ -90,9 +93,9 @@ class ByConfigs(Family):
     ) -> Plan:
         """The plan of one configuration, expected to take so long."""
         plan = own_tiles(
-            self, problem, machine, next(iter(self.kernels)), tile, self.geometry(problem, machine, config), seconds,
+            self, problem, machine, self.kernel_of(config), tile, self.geometry(problem, machine, config), seconds,
             self.limits(problem, machine), self.notes(problem, config), packs=self.packs(problem, config),
-            config=config, passes=self.passes(problem, config), **self.more(problem, config),
+            config=config, passes=self.passes(problem, machine, config), **self.more(problem, config),
         )  # fmt: skip
         return self.reason(plan, kernel, self.tiles(problem, machine, config))
 

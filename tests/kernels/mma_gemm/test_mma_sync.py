@@ -57,9 +57,9 @@ def forms(size):
     return [
         Form(True, False),
         Form(False, True),
-        Form(False, True, smallest, 16, size),
-        Form(True, True, 16, smallest, 16, accumulate=True),
-        Form(False, False, smallest, smallest, max(size, 8), split=True),
+        Form(False, True, smallest, size),
+        Form(True, True, smallest, 16, accumulate=True),
+        Form(False, False, smallest, max(size, 8), split=True),
     ]
 
 
@@ -106,7 +106,7 @@ def test_nothing_spills(arch, name, tmp_path):
     size, before = dtype_of_name(name).itemsize, int(arch[3:].rstrip("a")) < ATOMS[name].since
     after = None if size == 1 else Epilogue(0.5, DTYPES[name], "gelu")
     for number, (tile, form) in enumerate(itertools.product(() if before else every_tile(name, arch), forms(size))):
-        if not fits(tile, arch) or not tile.takes(form.n_along_k, (form.vector_m, form.vector_n)):
+        if not fits(tile, arch) or not tile.takes(form.n_along_k, form.vector):
             continue  # never planned
         path = tmp_path / f"{number}.cu"
         path.write_text(text_of(name, tile, arch, form, after if number % 2 else None))

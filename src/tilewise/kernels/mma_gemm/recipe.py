@@ -28,7 +28,6 @@ from tilewise.kernels.shared.reach import reach_of
 from tilewise.kernels.shared.stack_launches import stack_launches
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.structs import struct_of
-from tilewise.kernels.transforms.realign import lines_of
 from tilewise.kernels.transforms.split_k import epilogue_argument
 from tilewise.kernels.transforms.transpose import Lines, transposing
 
@@ -99,7 +98,7 @@ def of_half_dots(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     count, length = (p.n, p.m) if config.swapped else (p.m, p.n)
     log_lanes = (32 * WARPS).bit_length() - 1 - (count - 1).bit_length()  # threads that bring one of the few rows
     lines = structure(
-        _Lines, few.pointer, long.pointer, given.P.pointer, *_strides(few, config.swapped), lines_of(long)[2],
+        _Lines, few.pointer, long.pointer, given.P.pointer, *_strides(few, config.swapped), long.lines[2],
         *_strides(given.P, config.swapped), count, p.k, length, config.classes, config.slices, config.stage(p.k),
         config.swapped, log_lanes,
     )  # fmt: skip
@@ -132,7 +131,7 @@ def of_direct_half(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch
             *(x.member(first) for x in (M, N, P)),
             epilogue_argument(p.epilogue, "float32", given.bias),
             *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
-            *(ctypes.c_longlong(x) for x in (lines_of(M)[2], lines_of(N)[2], P.lead)),
+            *(ctypes.c_longlong(x) for x in (M.lines[2], N.lines[2], P.lead)),
             *reach,
             *(ctypes.c_int(x) for x in (down * across, across)),
             *(ctypes.c_longlong(step) for step in steps),

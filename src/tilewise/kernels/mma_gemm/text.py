@@ -116,6 +116,5 @@ def render_direct_half(
         render_epilogue(epilogue, sums),
         product_of_fragments(dtype, 16, 80),
         "shared/dependent_launch.cuh shared/words.cuh shared/cluster.cuh mma_gemm/direct_half/tile.cuh",
-        "shared/add_up.cuh shared/cut.cuh",
-        *(f"mma_gemm/direct_half/{name}" for name in ("fragments.cuh", "direct_half.cu")),
+        "shared/add_up.cuh shared/cut.cuh mma_gemm/matrices.cuh mma_gemm/direct_half/direct_half.cu",
     )

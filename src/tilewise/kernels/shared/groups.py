@@ -9,7 +9,7 @@ from functools import lru_cache
 from tilewise.core.problem import Groups, Problem
 from tilewise.core.recipe import Address, Launch, Scratch
 from tilewise.kernels.keys import Written
-from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.shared.text import assembled
 
 OFFSETS = Address("offsets")
 PIECE_BYTES = 16  # of one tile's group, first row and end
@@ -24,9 +24,7 @@ def as_written(groups: Groups | None) -> Groups | None:
 @Written
 def render_walk(wide: bool) -> str:
     """`wide`: offsets are 64-bit integers."""
-    return "\n".join(
-        (offset_type(wide), kernel_text("shared/dependent_launch.cuh"), kernel_text("shared/walk_groups.cu"))
-    )
+    return assembled(offset_type(wide), "shared/dependent_launch.cuh shared/walk_groups.cu")
 
 
 def offset_type(wide: bool) -> str:

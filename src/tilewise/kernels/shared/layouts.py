@@ -13,11 +13,8 @@ LONGEST_LINE = 2**26 - 1024  # elements; the grid that realigns it has no more b
 
 def contiguous_lines(layout: Layout, rows: int, cols: int) -> tuple[int, int, int] | None:
     """(lines, length, lead) when the matrix is lines of elements side by side, along its rows or along its columns."""
-    if (layout.col == 1 or cols <= 1) and (layout.row >= cols or rows <= 1):
-        return rows, cols, layout.row if rows > 1 else cols
-    if (layout.row == 1 or rows <= 1) and (layout.col >= rows or cols <= 1):
-        return cols, rows, layout.col if cols > 1 else rows
-    return None
+    lines = long_lines(layout, rows, cols)
+    return lines and ((cols, rows, lines[1]) if lines[0] else (rows, cols, lines[1]))
 
 
 def along_columns(layout: Layout, rows: int, cols: int) -> bool:

@@ -8,6 +8,7 @@ from itertools import product
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.core.problem import Layout, Problem, row_major
 from tilewise.core.recipe import Address, Scratch
+from tilewise.kernels.shared.layouts import contiguous_lines
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,13 @@ class Placed:
     def by_columns(self) -> bool:
         """Whether columns, rather than rows, lie side by side."""
         return abs(self.layout.row) < abs(self.layout.col)
+
+    @property
+    def lines(self) -> tuple[int, int, int]:
+        """`contiguous_lines` of a matrix that has them."""
+        found = contiguous_lines(self.layout, self.rows, self.cols)
+        assert found is not None
+        return found
 
     @property
     def lead(self) -> int:
@@ -98,6 +106,11 @@ def own_stack(x: Placed, stack: tuple[int, ...]) -> tuple[int, ...]:
     if not stack:
         return ()
     return tuple(1 if stride == 0 else extent for extent, stride in zip(stack, x.layout.stack, strict=True))
+
+
+def broadcast(own: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides with 0 for axes of one member: those of `own_stack` stay broadcast."""
+    return tuple(0 if extent == 1 else stride for extent, stride in zip(own, strides, strict=True))
 
 
 def members(stack: tuple[int, ...]) -> list[tuple[int, ...]]:

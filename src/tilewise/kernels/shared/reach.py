@@ -6,7 +6,6 @@ import ctypes
 
 from tilewise.core.recipe import Argument, structure
 from tilewise.kernels.shared.placed import Placed
-from tilewise.kernels.transforms.realign import lines_of
 
 
 class Reach(ctypes.Structure):
@@ -16,6 +15,6 @@ class Reach(ctypes.Structure):
 
 
 def reach_of(x: Placed, step: int, members: int) -> Argument:
-    lines, length, lead = lines_of(x)
+    lines, length, lead = x.lines
     last = (members - 1) * step
     return structure(Reach, min(0, last), max(0, last) + (lines - 1) * lead + length)

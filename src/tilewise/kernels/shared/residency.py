@@ -10,6 +10,7 @@ import math
 from functools import lru_cache
 from math import sqrt
 
+from tilewise.core.machine import Machine, arch_number
 from tilewise.system.machine_code import Row
 
 # Clusters with one block, and with two, of a multiprocessor, of an H200's 132: one more took 1.4 to 1.8 times as long.
@@ -24,10 +25,16 @@ HELD = {
     8: (15, 30),
 }
 UNITS = 132
+HOPPER = 90
 UNIT_SHARED = 227 * 1024  # bytes of shared memory that a block may have, alone on a multiprocessor of Hopper's
 FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more
 MOST = 6  # blocks of a multiprocessor: more of them change nothing
 UNEVEN = 1.5  # blocks of a multiprocessor, in the mean, from which some have three where three fit
+
+
+def clusters_of(machine: Machine) -> tuple[int, ...]:
+    """Blocks of a cluster that may share the k of a tile."""
+    return (1, 2, 4, 8) if arch_number(machine.arch) >= HOPPER else (1,)
 
 
 @lru_cache(maxsize=256)

@@ -37,6 +37,12 @@ def stack_launches(
     ]  # fmt: skip
 
 
+def along_k(given: Operands) -> tuple[bool, bool]:
+    """Whether the nearest elements of M, and of N, are neighbours along k."""
+    m, n = given.M.layout, given.N.layout
+    return abs(m.col) <= abs(m.row), abs(n.row) < abs(n.col)
+
+
 def strides(given: Operands) -> list[ctypes.c_longlong]:
     """Of rows and columns of M, N and P."""
     return [ctypes.c_longlong(s) for x in (given.M, given.N, given.P) for s in (x.layout.row, x.layout.col)]

@@ -40,6 +40,11 @@ def step_slots(algebra: Algebra, machine: Machine | None = None) -> float:
     return max(total, slow) * wide
 
 
+def relative_slots(algebra: Algebra, machine: Machine) -> float:
+    """Issue slots of a step in those of an addition and a minimum, 1 at least."""
+    return max(1.0, step_slots(algebra, machine) / 2)
+
+
 def _operations(tree: Expression) -> list[str]:
     if not isinstance(tree, Apply):
         return []

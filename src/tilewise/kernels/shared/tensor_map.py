@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tilewise.core.recipe import Address, Argument, TensorMap
-from tilewise.kernels.shared.layouts import contiguous_lines
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.shared.structs import struct_of
 
@@ -48,7 +47,5 @@ def row_classes(first: Address, rows: int, cols: int, lead: int, size: int, clas
 
 def half_map_of(x: Placed, address: Address, box_lines: int, stack: tuple[tuple[int, int], ...] = ()) -> TensorMap:
     """Of members, from the one at `address` on, of an operand whose lines start on 16-byte boundaries."""
-    lines = contiguous_lines(x.layout, x.rows, x.cols)
-    assert lines is not None
-    count, length, lead = lines
+    count, length, lead = x.lines
     return half_map(address, count, length, lead if count > 1 else -(-length // 8) * 8, box_lines, stack)

@@ -33,11 +33,6 @@ def with_half_conversions(text: str) -> str:
     return "".join(missing) + text
 
 
-def defined(values: Mapping[str, object]) -> list[str]:
-    """Macros, one a line; truth values are 0 or 1."""
-    return [f"#define {name} {int(x) if isinstance(x, bool) else x}" for name, x in values.items()]
-
-
 def of_tile(tile: object, *names: str) -> dict[str, object]:
     """Macros of a tile's fields."""
     return {{"rows": "BLOCK_M", "cols": "BLOCK_N"}.get(name, name.upper()): getattr(tile, name) for name in names}
@@ -48,7 +43,7 @@ def assembled(*parts: str | Mapping[str, object]) -> str:
     made = list[str]()
     for part in parts:
         if not isinstance(part, str):
-            made += defined(part)
+            made += [f"#define {name} {int(x) if isinstance(x, bool) else x}" for name, x in part.items()]
         else:
             made += map(kernel_text, part.split()) if part.endswith((".cu", ".cuh")) else [part]
     return "\n".join(made)
@@ -57,23 +52,18 @@ def assembled(*parts: str | Mapping[str, object]) -> str:
 @Written
 def render_pack(source: DType, target: DType, transposes: bool) -> str:
     """The pack kernel from one dtype to another."""
-    head = (f"// pack: {source} to {target}", f"#define TRANSPOSES {int(transposes)}")
-    return "\n".join(
-        (
-            *head,
-            _conversion(source, target),
-            kernel_text("shared/dependent_launch.cuh"),
-            kernel_text("transforms/pack.cu"),
-        )
+    return assembled(
+        f"// pack: {source} to {target}",
+        {"TRANSPOSES": transposes},
+        _conversion(source, target),
+        "shared/dependent_launch.cuh transforms/pack.cu",
     )
 
 
 @Written
 def render_round(source: DType, target: DType) -> str:
     """The kernel that rounds sums where they lie; `target` is the narrower."""
-    return "\n".join(
-        (f"// round_rows: {source} to {target}", _conversion(source, target), kernel_text("transforms/round_rows.cu"))
-    )
+    return assembled(f"// round_rows: {source} to {target}", _conversion(source, target), "transforms/round_rows.cu")
 
 
 def _conversion(source: DType, target: DType) -> str:
@@ -92,16 +82,14 @@ def _conversion(source: DType, target: DType) -> str:
             f"typedef {c_name(source)} Source;",
             f"typedef {c_name(target)} Target;",
             helpers,
-            _half_helpers(target, source),
+            _half_helpers(target) if source != target else "",
             f"{FUNCTION} Target convert(Source x) {{ return {value}; }}",
             "",
         )
     )
 
 
-def _half_helpers(target: DType, source: DType) -> str:
-    if source == target:
-        return ""
+def _half_helpers(target: DType) -> str:
     return {"float16": FLOAT_TO_HALF, "bfloat16": FLOAT_TO_BFLOAT}.get(target.name, "")
 
 

@@ -19,6 +19,14 @@ static __device__ __forceinline__ Element element_of(uint4 word, int i) {
     return (Element)(pair >> i % 2 * 16);
 }
 
+// The first `count` elements, and zeros.
+static __device__ __forceinline__ uint4 first_of(uint4 word, int count) {
+    unsigned of[4] = {word.x, word.y, word.z, word.w};
+    #pragma unroll
+    for (int j = 0; j < 4; ++j) of[j] = count >= 2 * j + 2 ? of[j] : count == 2 * j + 1 ? of[j] & 0xffffu : 0;
+    return make_uint4(of[0], of[1], of[2], of[3]);
+}
+
 // 16 bytes from the 32 of (low, high), `shift` elements on, for a shift known only at run time.
 static __device__ __forceinline__ uint4 shifted_by(uint4 low, uint4 high, int shift) {
     unsigned w0 = low.x, w1 = low.y, w2 = low.z, w3 = low.w, w4 = high.x, w5 = high.y, w6 = high.z, w7 = high.w;

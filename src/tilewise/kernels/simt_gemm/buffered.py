@@ -16,8 +16,9 @@ from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.residency import clusters_of
 from tilewise.kernels.shared.steps import step_slots
-from tilewise.kernels.simt_gemm.strips import StripConfig, Strips, StripTile, Times, clusters_of
+from tilewise.kernels.simt_gemm.strips import StripConfig, Strips, StripTile, Times
 from tilewise.kernels.simt_gemm.text import render_strips
 
 TILES = (  # of 19 that were timed these: without the others random stacks take 0.1 % longer in the mean

@@ -17,8 +17,9 @@ from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
-from tilewise.kernels.shared.stack_launches import strides
-from tilewise.kernels.simt_gemm.strips import StripConfig, Strips, StripTile, Times, clusters_of
+from tilewise.kernels.shared.residency import clusters_of
+from tilewise.kernels.shared.stack_launches import along_k, strides
+from tilewise.kernels.simt_gemm.strips import StripConfig, Strips, StripTile, Times
 from tilewise.kernels.simt_gemm.text import render_strips
 
 TILES = ((16, 32, 2, 2), (32, 32, 2, 4), (64, 32, 4, 4), (8, 128, 2, 4), (128, 8, 4, 2))
@@ -92,6 +93,4 @@ class Direct(Strips):
             yield render_strips.named(problem.algebra, config.tile, self.stages, None, accumulate)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
-        m, n = given.M.layout, given.N.layout
-        along_k = abs(m.col) <= abs(m.row), abs(n.row) < abs(n.col)  # whether neighbours lie along k
-        return self._launches(plan, given, None, [*strides(given), *map(ctypes.c_int, along_k)], 0)
+        return self._launches(plan, given, None, [*strides(given), *map(ctypes.c_int, along_k(given))], 0)

@@ -19,8 +19,8 @@ from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.groups import OFFSETS, expected_tiles, most_tiles, render_walk, walk_launch
 from tilewise.kernels.shared.placed import Operands
-from tilewise.kernels.shared.stack_launches import strides
-from tilewise.kernels.shared.steps import step_slots
+from tilewise.kernels.shared.stack_launches import along_k, strides
+from tilewise.kernels.shared.steps import relative_slots
 from tilewise.kernels.simt_gemm.text import render_grouped, render_many
 
 SIDE, PHASE, THREADS = 64, 16, 256
@@ -44,10 +44,10 @@ class Grouped(Single):
         precisions=("ieee", "high"),  # float32 is added up one after the other
     )  # fmt: skip
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, None]:
+    def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, None]:
         p, f, groups = problem, coefficients("grouped"), problem.groups
         assert groups is not None
-        rate = machine.step_rate("float32") * f.rate / max(1.0, step_slots(p.algebra, machine) / 2)
+        rate = machine.step_rate("float32") * f.rate / relative_slots(p.algebra, machine)
         tiles = expected_tiles(p, SIDE) if groups.along == "rows" else math.ceil(p.m / SIDE)
         work = tiles * SIDE * math.ceil(p.n / SIDE) * SIDE * p.k
         return f.start + max(work / rate, p.least_bytes / (f.reading * machine.bandwidth)), None
@@ -72,11 +72,10 @@ class Grouped(Single):
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         """M, N and P have any strides; tiles of the groups are found first, then all of them made."""
-        p, m, n = plan.problem, given.M.layout, given.N.layout
+        p = plan.problem
         assert p.groups is not None
         by_k = p.groups.along == "k"
-        k_along = abs(m.col) <= abs(m.row), abs(n.row) < abs(n.col)
-        source = grouped_text(p.algebra, p.groups, k_along, p.accumulate)
+        source = grouped_text(p.algebra, p.groups, along_k(given), p.accumulate)
         made, groups, down = [], OFFSETS, math.ceil(p.m / SIDE)
         if not by_k:
             walk, groups = walk_launch(p, SIDE, scratch)
@@ -86,7 +85,7 @@ class Grouped(Single):
             groups,
             *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
             *strides(given),
-            ctypes.c_longlong(0 if by_k else n.stack[0]),
+            ctypes.c_longlong(0 if by_k else given.N.layout.stack[0]),
             ctypes.c_longlong(given.P.layout.stack[0] if by_k else 0),
         )
         grid = (down * math.ceil(p.n / SIDE), p.groups.count if by_k else 1)

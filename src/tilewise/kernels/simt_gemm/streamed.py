@@ -22,18 +22,13 @@ from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.residency import UNIT_SHARED
-from tilewise.kernels.shared.stack_launches import stack_launches, strides
+from tilewise.kernels.shared.stack_launches import along_k, stack_launches, strides
 from tilewise.kernels.shared.stacked import Runs
-from tilewise.kernels.shared.steps import step_slots
+from tilewise.kernels.shared.steps import relative_slots
 from tilewise.kernels.simt_gemm.text import render_cells, render_rank_k
 
 THREADS = 256  # of a block
 SIZE = 4  # bytes of a partial sum, of rank_k
-
-
-def slots_of(problem: Problem, machine: Machine) -> float:
-    """Instructions of a step, in those of plus_times."""
-    return max(1.0, step_slots(problem.algebra, machine) / 2)
 
 
 class Cut(NamedTuple):
@@ -85,11 +80,11 @@ class Cells(Single):
         precisions=("ieee", "high"),  # float32 is added up one after the other, k being small
     )  # fmt: skip
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, None]:
+    def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, None]:
         p, f = problem, coefficients("cells")
         threads = p.members * threads_of_a_member(p)
         waves = math.ceil(max(1.0, threads / (machine.units * machine.resident_threads)))
-        rate = machine.step_rate("float32") * f.rate / slots_of(p, machine)
+        rate = machine.step_rate("float32") * f.rate / relative_slots(p.algebra, machine)
         reading = p.least_bytes / (f.reading * machine.bandwidth)
         latency = p.k * f.step * max(1.0, p.dtype.itemsize / 4) * waves
         return float(self._start(p) + max(latency, p.steps / rate, reading, self._scattered_rows(p, machine))), None
@@ -203,7 +198,9 @@ class RankK(ByConfigs):
         registers = 65536 // (many * (32 + config.deep * config.columns))
         held = max(1, min(machine.resident_threads // many, registers, UNIT_SHARED // (config.shared_bytes + 1024)))
         passes = math.ceil(height / at_once)
-        each = passes * (config.columns * (config.deep * slots_of(p, machine) + f.cell) + config.deep / 4 + 4)
+        each = passes * (
+            config.columns * (config.deep * relative_slots(p.algebra, machine) + f.cell) + config.deep / 4 + 4
+        )
         each += f.load * (config.deep * config.columns / 2 + height * p.k / many)
         issue = machine.step_rate("float32") / machine.units * f.share  # of threads, a second
         busiest = math.ceil(blocks / machine.units)
@@ -226,12 +223,12 @@ class RankK(ByConfigs):
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         """M and N have any strides, P too as long as its columns are closer than its rows."""
-        p, config, m = plan.problem, plan.config, given.M.layout
+        p, config = plan.problem, plan.config
         source = render_rank_k.named(p.algebra, config.deep, config.columns, p.accumulate)
         strips, wide = config.across(p.n)
         own = (
             *strides(given), *(ctypes.c_int(x) for x in (config.rows, wide, strips)),
-            ctypes.c_uint(-(-(2**32) // p.k) % 2**32), ctypes.c_int(abs(m.col) <= abs(m.row)),
+            ctypes.c_uint(-(-(2**32) // p.k) % 2**32), ctypes.c_int(along_k(given)[0]),
         )  # fmt: skip
         blocks = math.ceil(p.m / config.rows) * strips
         return stack_launches(

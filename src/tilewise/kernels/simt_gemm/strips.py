@@ -16,7 +16,7 @@ from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
 from tilewise.algebra.semiring import Algebra
-from tilewise.core.machine import Machine, arch_number
+from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch
@@ -24,11 +24,10 @@ from tilewise.kernels.by_configs import Table, Tabled
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.residency import MOST, UNIT_SHARED, crowded, in_waves, padded, rooms
 from tilewise.kernels.shared.stack_launches import stack_launches
-from tilewise.kernels.shared.steps import step_slots
+from tilewise.kernels.shared.steps import relative_slots
 from tilewise.kernels.simt_gemm.text import render_strips
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
-CLUSTERS = (1, 2, 4, 8)  # blocks that share the k of a tile
 # A launch whose blocks take no more than half of a card's room is followed by the next one before it is over; where
 # they take more, the next one's last blocks come late. Seven products of 16x32 tiles with 3.3 to 4.6 blocks a unit took
 # 0.9 to 2.4 µs longer than what fits those of 1 to 3 blocks within 0.2, and those of 10 to 19 within 1.2.
@@ -71,15 +70,11 @@ class StripConfig:
         return math.ceil(k / self.cluster)
 
 
-def clusters_of(machine: Machine) -> tuple[int, ...]:
-    return CLUSTERS if arch_number(machine.arch) >= 90 else (1,)
-
-
 @lru_cache(maxsize=256)
 def rate_of(algebra: Algebra, machine: Machine) -> float:
     """Steps a second of the whole card."""
     wide = "float64" if algebra.partial.name == "float64" else "float32"
-    return machine.step_rate(wide) / max(1.0, step_slots(algebra, machine) / 2)
+    return machine.step_rate(wide) / relative_slots(algebra, machine)
 
 
 ROOMS = 14  # where they begin in a row

@@ -12,7 +12,7 @@ from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.steps import binary
-from tilewise.kernels.shared.text import assembled, defined, kernel_text
+from tilewise.kernels.shared.text import assembled
 from tilewise.kernels.simt_gemm.skinny import HELD, SkinnyTile, dots_tile, room_for, rows_tile, skinny_config
 from tilewise.kernels.simt_gemm.tiled.text import step_text
 
@@ -55,8 +55,8 @@ def render_rank_k(algebra: Algebra, deep: int, columns: int, accumulate: bool) -
 def render_grouped(algebra: Algebra, by_k: bool, wide: bool, k_along: tuple[bool, bool], accumulate: bool) -> str:
     """`k_along`: whether the k of M and of N lie side by side; `wide`: ends of groups have 64 bits."""
     macros: dict[str, object] = {"K_ALONG_M": k_along[0], "K_ALONG_N": k_along[1], "BY_K": by_k}
-    head = (*defined(macros), offset_type(wide), prelude(algebra, accumulate=accumulate))
-    return "\n".join((*head, kernel_text("simt_gemm/tile.cuh"), kernel_text("simt_gemm/grouped.cu")))
+    algebra_text = prelude(algebra, accumulate=accumulate)
+    return assembled(macros, offset_type(wide), algebra_text, "simt_gemm/tile.cuh simt_gemm/grouped.cu")
 
 
 @Written

@@ -20,10 +20,10 @@ from tilewise.core.plan import packed_lead
 from tilewise.core.problem import Layout, Problem
 from tilewise.core.recipe import Launch, Scratch, Step, Value, structure
 from tilewise.kernels.keys import Written
-from tilewise.kernels.shared.placed import Operands, Placed, operands_of, own_stack, workspace
+from tilewise.kernels.shared.placed import Operands, Placed, broadcast, operands_of, own_stack, workspace
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.kernels.shared.structs import struct_of
-from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.shared.text import assembled
 from tilewise.kernels.transforms.pack import copies, packed
 
 REALS = {"complex64": DTYPES["float32"], "complex128": DTYPES["float64"]}
@@ -38,7 +38,7 @@ _Cells = struct_of("Cells", "transforms/as_reals.cu")
 def render_as_reals(real: DType) -> str:
     name = "float" if real.name == "float32" else "double"
     head = f"typedef {name} Real;\ntypedef {name}2 Pair;\n"
-    return "\n".join((head, kernel_text("shared/dependent_launch.cuh"), kernel_text("transforms/as_reals.cu")))
+    return assembled(head, "shared/dependent_launch.cuh transforms/as_reals.cu")
 
 
 def has_real_form(p: Problem) -> bool:
@@ -199,15 +199,10 @@ def _written(x: Placed, stack: tuple[int, ...], reals: int, scratch: Scratch) ->
     rows, cols = 2 * x.rows, (reals // 2) * x.cols
     if not x.by_columns:
         made = workspace(rows, cols, own, real, packed_lead(cols), scratch)
-        return replace(made, layout=made.layout._replace(stack=_broadcast(own, made.layout.stack)))
+        return replace(made, layout=made.layout._replace(stack=broadcast(own, made.layout.stack)))
     made = workspace(cols, rows, own, real, packed_lead(rows), scratch)
-    layout = Layout(1, made.layout.row, _broadcast(own, made.layout.stack))
+    layout = Layout(1, made.layout.row, broadcast(own, made.layout.stack))
     return Placed(made.pointer, real, rows, cols, layout)
-
-
-def _broadcast(own: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    """Axes of one member stay broadcast."""
-    return tuple(0 if extent == 1 else stride for extent, stride in zip(own, strides, strict=True))
 
 
 def _viewed(x: Placed) -> Placed:

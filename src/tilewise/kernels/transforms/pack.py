@@ -11,7 +11,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.core.plan import packed_lead
 from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Launch, Recipe, Scratch, Step
-from tilewise.kernels.shared.placed import Placed, own_stack, workspace
+from tilewise.kernels.shared.placed import Placed, broadcast, own_stack, workspace
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.kernels.shared.text import render_pack
 
@@ -22,8 +22,7 @@ def packed(source: Placed, stack: tuple[int, ...], dtype: DType, scratch: Scratc
     """A place for a copy with rows side by side and of the kernel's dtype; broadcast axes stay broadcast."""
     own = own_stack(source, stack)
     made = workspace(source.rows, source.cols, own, dtype, packed_lead(source.cols), scratch)
-    strides = tuple(0 if e == 1 else s for e, s in zip(own, made.layout.stack, strict=True))
-    return Placed(made.pointer, dtype, made.rows, made.cols, Layout(made.layout.row, 1, strides))
+    return replace(made, layout=made.layout._replace(stack=broadcast(own, made.layout.stack)))
 
 
 def copies(source: Placed, target: Placed, stack: tuple[int, ...]) -> list[Step]:

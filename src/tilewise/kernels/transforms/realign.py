@@ -8,11 +8,11 @@ import math
 from tilewise.core.problem import Layout, row_major
 from tilewise.core.recipe import Address, Argument, Launch, structure
 from tilewise.kernels.keys import Written
-from tilewise.kernels.shared.layouts import along_columns, contiguous_lines
-from tilewise.kernels.shared.placed import Placed, own_stack
+from tilewise.kernels.shared.layouts import along_columns
+from tilewise.kernels.shared.placed import Placed, broadcast, own_stack
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.structs import struct_of
-from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.shared.text import assembled
 
 ELEMENT = "typedef unsigned short Element;  // 2 bytes, as bits\n"
 SEGMENT = 1024  # elements of a line that a warp realigns at a time
@@ -30,20 +30,13 @@ NO_LINES, NOTHING = structure(Lines), structure(LinesOfStack)
 
 @Written
 def render_realign() -> str:
-    names = ("shared/dependent_launch.cuh", "shared/words.cuh", "shared/lines.cuh", "transforms/realign.cu")
-    return "\n".join((f"#define WORDS {SEGMENT // 256}", ELEMENT, *map(kernel_text, names)))
-
-
-def lines_of(x: Placed) -> tuple[int, int, int]:
-    """(lines, length, lead) of a matrix that has them, in elements."""
-    lines = contiguous_lines(x.layout, x.rows, x.cols)
-    assert lines is not None
-    return lines
+    files = "shared/dependent_launch.cuh shared/words.cuh shared/lines.cuh transforms/realign.cu"
+    return assembled({"WORDS": SEGMENT // 256}, ELEMENT, files)
 
 
 def _lead_to(x: Placed) -> int:
     """Elements from one realigned line to the next: whole boundaries, or of short lines as many as fit between two."""
-    return realigned_bytes(lines_of(x)[1] * x.dtype.itemsize) // x.dtype.itemsize
+    return realigned_bytes(x.lines[1] * x.dtype.itemsize) // x.dtype.itemsize
 
 
 def realigned_bytes(length: int) -> int:
@@ -55,17 +48,16 @@ def realigned_bytes(length: int) -> int:
 
 def scratch_bytes(x: Placed, stack: tuple[int, ...]) -> int:
     """Of an operand's realigned copy."""
-    return math.prod(own_stack(x, stack)) * lines_of(x)[0] * _lead_to(x) * x.dtype.itemsize
+    return math.prod(own_stack(x, stack)) * x.lines[0] * _lead_to(x) * x.dtype.itemsize
 
 
 class Realigned:
     """An operand moved to `address`: where it then lies, and the lines to be moved."""
 
     def __init__(self, x: Placed, stack: tuple[int, ...], address: Address) -> None:
-        count, length, lead = lines_of(x)
+        count, length, lead = x.lines
         own, lead_to, halves = own_stack(x, stack), _lead_to(x), x.dtype.itemsize // 2
-        fresh = row_major(count, lead_to, own).stack
-        strides = tuple(0 if extent == 1 else stride for extent, stride in zip(own, fresh, strict=True))
+        strides = broadcast(own, row_major(count, lead_to, own).stack)
         columns = along_columns(x.layout, x.rows, x.cols)
         layout = Layout(1, lead_to, strides) if columns else Layout(lead_to, 1, strides)
         self.placed = Placed(address, x.dtype, x.rows, x.cols, layout)

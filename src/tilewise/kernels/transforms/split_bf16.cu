@@ -33,12 +33,6 @@ struct Operand {
     }
 };
 
-static __device__ __forceinline__ unsigned pair_of(float low, float high) {
-    unsigned pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
 // Which of eight numbers are the pair `i`: neighbours, or with IN_TURNS (read_once.cu) four apart.
 #ifdef IN_TURNS
 #define LOW(i) (i)

@@ -8,7 +8,7 @@ from tilewise.core.recipe import Address, Argument, Launch, structure
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.shared.structs import struct_of
-from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.shared.text import assembled
 
 TURN_LINES, TURN_BYTES = 64, 128  # of a block, as the kernel has it
 ROUNDED = (  # float32, to the nearest tf32 on the way
@@ -48,9 +48,7 @@ class Lines:
 @Written
 def render_transpose(size: int) -> str:
     """`size`: bytes of an element."""
-    return "\n".join(
-        (ELEMENTS[size], kernel_text("shared/dependent_launch.cuh"), kernel_text("transforms/transpose.cu"))
-    )
+    return assembled(ELEMENTS[size], "shared/dependent_launch.cuh transforms/transpose.cu")
 
 
 def transposing(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> Launch:

@@ -43,7 +43,7 @@ class OnHopper(ByConfigs):
     def notes(self, problem: Problem, config: Any) -> list[str]:
         return list(config.words())
 
-    def passes(self, problem: Problem, config: Any) -> int:
+    def passes(self, problem: Problem, machine: Machine, config: Any) -> int:
         return passes(config.routes, config.splits)
 
 
@@ -59,9 +59,8 @@ class WgmmaHalf(OnHopper):
     )  # fmt: skip
     beside_tile = True
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, TensorConfig]:
-        config, seconds = half.best_config(problem, machine)
-        return seconds, config
+    def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, TensorConfig]:
+        return half.best_config(problem, machine)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[TensorConfig]:
         return half.configs(problem, machine)
@@ -84,7 +83,7 @@ class WgmmaHalf(OnHopper):
     def packs(self, problem: Problem, config: TensorConfig) -> tuple[str, ...]:
         return packed_operands(config.routes)
 
-    def passes(self, problem: Problem, config: TensorConfig) -> int:
+    def passes(self, problem: Problem, machine: Machine, config: TensorConfig) -> int:
         return passes(config.routes, config.passes)
 
     def tiles(self, problem: Problem, machine: Machine, config: TensorConfig) -> str:
@@ -161,7 +160,7 @@ class BF16x6(OnHopper, Tabled):
         packed = [f"{' and '.join(packs)} packed first: elements apart, or another dtype"] if packs else []
         return [*packed, *config.words()]
 
-    def passes(self, problem: Problem, config: six.SplitConfig) -> int:
+    def passes(self, problem: Problem, machine: Machine, config: six.SplitConfig) -> int:
         return 2 + (config.splits > 1)
 
     def more(self, problem: Problem, config: six.SplitConfig) -> dict[str, Any]:
@@ -190,7 +189,7 @@ class ReadOnce(OnHopper, Tabled):
     )  # fmt: skip
     model: ClassVar = once
 
-    def passes(self, problem: Problem, config: once.OnceConfig) -> int:
+    def passes(self, problem: Problem, machine: Machine, config: once.OnceConfig) -> int:
         return once.passes(problem, config)
 
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
@@ -233,7 +232,7 @@ class BulkLines(Tabled):
         """Without the configuration, which takes longer than its time."""
         (table,) = bulk_search.tables(problem, machine, bulk_search.MOST_CUTS)
         seconds = table.formula.least(table.rows, table.given, problem.largest).value
-        return self.offering(problem, machine, seconds, 0)
+        return self.offering(problem, machine, seconds, self.name, 0)
 
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         kind = "tf32" if problem.dtype.itemsize == 4 else problem.dtype.name

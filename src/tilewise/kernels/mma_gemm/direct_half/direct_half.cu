@@ -13,14 +13,6 @@
 // Stores: sums leave through shared memory, 16 bytes at a time between P's own boundaries, whatever its stride. k may be cut over
 //   the blocks of a cluster, which add up (cut.cuh).
 
-// The first `count` elements, and zeros.
-static __device__ __forceinline__ uint4 first_of(uint4 word, int count) {
-    unsigned of[4] = {word.x, word.y, word.z, word.w};
-    #pragma unroll
-    for (int j = 0; j < 4; ++j) of[j] = count >= 2 * j + 2 ? of[j] : count == 2 * j + 1 ? of[j] & 0xffffu : 0;
-    return make_uint4(of[0], of[1], of[2], of[3]);
-}
-
 // One operand of one member: WIDTH of its rows (columns) from `first` on, and this thread's words of the phase that comes next.
 template <int WIDTH, bool ALONG_K> struct Operand {
     static constexpr int LINES = ALONG_K ? WIDTH : BLOCK_K, PIECES = (ALONG_K ? BLOCK_K : WIDTH) / 8;
@@ -110,6 +102,7 @@ static __device__ __forceinline__ void multiply_phase(
     Sum (&sums)[MATS][COLS][4], const unsigned char* tile_m, const unsigned char* tile_n, int row, int column, int deep)
 {
     int lane = threadIdx.x % 32, low = lane % 8, mid = lane / 8 % 2, high = lane / 16;
+    auto shared = [](const unsigned char* at) { return (unsigned)__cvta_generic_to_shared(at); };
     #pragma unroll
     for (int step = 0; step < BLOCK_K / 16; ++step) {
         if (step * 16 >= deep) break;
@@ -118,14 +111,14 @@ static __device__ __forceinline__ void multiply_phase(
         for (int i = 0; i < MATS; ++i) {
             int across = row + i * 16 + mid * 8, along = step * 16 + high * 8;
             read_matrices<!M_ALONG_K>(
-                tile_m + (M_ALONG_K ? OperandM::place(across + low, along / 8) : OperandM::place(along + low, across / 8)),
+                shared(tile_m + (M_ALONG_K ? OperandM::place(across + low, along / 8) : OperandM::place(along + low, across / 8))),
                 of_m[i][0], of_m[i][1], of_m[i][2], of_m[i][3]);
         }
         #pragma unroll
         for (int j = 0; j < COLS; j += 2) {
             int across = column + j * 8 + high * 8, along = step * 16 + mid * 8;
             read_matrices<!N_ALONG_K>(
-                tile_n + (N_ALONG_K ? OperandN::place(across + low, along / 8) : OperandN::place(along + low, across / 8)),
+                shared(tile_n + (N_ALONG_K ? OperandN::place(across + low, along / 8) : OperandN::place(along + low, across / 8))),
                 of_n[j][0], of_n[j][1], of_n[j + 1][0], of_n[j + 1][1]);
         }
         #pragma unroll

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import ClassVar
 
 from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
-from tilewise.core.recipe import Scratch
 from tilewise.kernels.by_configs import Tabled
 from tilewise.kernels.capabilities import HOPPER, TURING, Capabilities, elements_of, tensor_name
 from tilewise.kernels.family import fused_notes, limits_of, packed_operands, passes
 from tilewise.kernels.mma_gemm.mma_sync import model as mma
 from tilewise.kernels.mma_gemm.mma_sync.recipe import launches
 from tilewise.kernels.mma_gemm.mma_sync.text import texts as every_mma_sync
-from tilewise.kernels.shared.delegated import AnyStep
 from tilewise.kernels.shared.fragments import ATOMS
-from tilewise.kernels.shared.placed import Operands
 
 
 class MmaSync(Tabled):
-    name = "mma_sync"
-    kernels: ClassVar = {mma.KERNEL: mma.IDEA}
+    name = mma.KERNEL
+    kernels: ClassVar = {name: mma.IDEA}
+    make: ClassVar = launches
     can = Capabilities(
         TURING, tensor_cores=True, since=tuple((name, atom.since) for name, atom in ATOMS.items()),
         float32_as=("tf32",), plus_times=True, fuses=True,
@@ -31,13 +29,8 @@ class MmaSync(Tabled):
     beside_tile = tensor = True
     model: ClassVar = mma
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, mma.MmaConfig]:
-        config, seconds = mma.best_config(problem, machine, False)
-        return seconds, config
-
-    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        config, seconds = mma.best_config(problem, machine, kernel is not None)
-        return self.planned(problem, machine, kernel, tile, seconds, config)
+    def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, mma.MmaConfig]:
+        return mma.best_config(problem, machine, kernel is not None)
 
     def pinned(self, problem: Problem, machine: Machine, config: mma.MmaConfig) -> Plan:
         return self.planned(problem, machine, self.name, None, 0.0, config)
@@ -60,7 +53,7 @@ class MmaSync(Tabled):
     def packs(self, problem: Problem, config: mma.MmaConfig) -> tuple[str, ...]:
         return packed_operands(config.routes)
 
-    def passes(self, problem: Problem, config: mma.MmaConfig) -> int:
+    def passes(self, problem: Problem, machine: Machine, config: mma.MmaConfig) -> int:
         return passes(config.routes, config.parts)
 
     def tiles(self, problem: Problem, machine: Machine, config: mma.MmaConfig) -> str:
@@ -69,9 +62,6 @@ class MmaSync(Tabled):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         return every_mma_sync(problem, machine)
-
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
-        return launches(plan, given, scratch)
 
     def tuning_class(self, problem: Problem) -> str:
         return mma.tuning_class(problem)

@@ -2,18 +2,8 @@
 
 extern __shared__ __align__(128) unsigned char memory[];
 
-typedef Operand<BLOCK_M, VECTOR_M, M_ALONG_K> OperandM;
-typedef Operand<BLOCK_N, VECTOR_N, N_ALONG_K> OperandN;
-
-template <bool TRANSPOSED>
-static __device__ __forceinline__ void read_matrices(unsigned at, unsigned& a, unsigned& b, unsigned& c, unsigned& d) {
-    if (TRANSPOSED)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at));
-    else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at));
-}
+typedef Operand<BLOCK_M, M_ALONG_K> OperandM;
+typedef Operand<BLOCK_N, N_ALONG_K> OperandN;
 
 static __device__ __forceinline__ void read_word(unsigned at, unsigned& word) {
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(at));

@@ -86,14 +86,13 @@ class MmaTile:
         each = whole if self.resident == 1 else (whole + 1024) // self.resident - 1024
         return min(5 * PHASE_BYTES // self.phase, each // self.stage_bytes)
 
-    def takes(self, n_along_k: bool, vectors: tuple[int, int]) -> bool:
+    def takes(self, n_along_k: bool, vector: int) -> bool:
         """Whether registers suffice: beside 64 × 64 sums of a warp there are none for the addresses of many small
         copies, and with k along N's lines none for all of M's fragments."""
         crowded = self.rows // self.warps_m * (self.cols // self.warps_n) >= 64 * 64
-        copies = (side * self.phase // v for side, v in zip((self.rows, self.cols), vectors, strict=True))
-        if max(copies) > 16 * self.threads:
+        if max(self.rows, self.cols) * self.phase // vector > 16 * self.threads:
             return False
-        return not crowded or (vectors == (16, 16) and (self.rolling or self.phase < PHASE_BYTES or not n_along_k))
+        return not crowded or (vector == 16 and (self.rolling or self.phase < PHASE_BYTES or not n_along_k))
 
     def shared_bytes(self, arch: str) -> int:
         return self.stages(arch) * self.stage_bytes
@@ -159,7 +158,7 @@ class MmaConfig:
 
     tile: MmaTile
     routes: tuple[str, str]  # how M and N reach it
-    vectors: tuple[int, int]  # bytes of a copy
+    vector: int  # bytes of a copy of either
     parts: int = 1  # that k is cut into
     edge_rows: int = 0  # last rows and columns of P that the kernels for few make: tiles for them would be nearly empty
     edge_cols: int = 0
@@ -179,11 +178,8 @@ class MmaConfig:
             PACKED: "is packed first: elements apart, or another dtype",
         }
         words = [f"{name} {reasons[how]}" for name, how in zip("MN", self.routes, strict=True) if how in reasons]
-        words += [
-            f"{name} is copied {vector} bytes at a time: its lines start on no 16"
-            for name, vector in zip("MN", self.vectors, strict=True)
-            if vector < 16
-        ]
+        if self.vector < 16:
+            words += [f"{name} is copied {self.vector} bytes at a time: its lines start on no 16" for name in "MN"]
         if self.edge_rows or self.edge_cols:
             edges = f"{self.edge_rows} rows, {self.edge_cols} columns of P"
             words.append(f"thin edges ({edges}) are made by the kernels for few rows, after the rest")
@@ -242,18 +238,18 @@ def in_the_set(
 
 
 @lru_cache(maxsize=64)
-def best_config(problem: Problem, machine: Machine, requested: bool = False) -> tuple[MmaConfig, float]:
-    """The way with the least expected seconds; `requested`: this kernel by its name, so that every tile counts."""
+def best_config(problem: Problem, machine: Machine, requested: bool = False) -> tuple[float, MmaConfig]:
+    """The least expected seconds, and their configuration; `requested`: this kernel by its name, so that every tile
+    counts."""
     table = machine.tuned
     sizes = problem.m, problem.k, problem.n
     tuned_here = table is not None and table.measured(f"{KERNEL} {problem.dtype.name}", sizes)
     key = tuning_class(problem) if tuned_here else ""
     if table is None or key not in table.entries:
-        seconds, best = soonest(tables(problem, machine, requested), problem.largest)
-        return best, seconds
+        return soonest(tables(problem, machine, requested), problem.largest)
     every = [(seconds, number, one) for number, (one, seconds) in enumerate(timed(tables(problem, machine)))]
     seconds, best, tuned = preferred(every, key, table)
-    return replace(best, tuned=tuned), seconds
+    return seconds, replace(best, tuned=tuned)
 
 
 def tuning_class(problem: Problem) -> str:
@@ -295,7 +291,7 @@ def _table_of(rate: str, size: int, machine: Machine, requested: bool) -> tuple[
         phase = tile.rows * tile.cols * (PHASE_BYTES // size) / steps
         other = tile.share / (tile.along or tile.share)
         cores = [
-            phase * (other if along else 1.0) * (1 + slow) if tile.takes(along, (vector, vector)) else 0.0
+            phase * (other if along else 1.0) * (1 + slow) if tile.takes(along, vector) else 0.0
             for along, (vector, slow) in product((False, True), figures.small.items())
         ]
         sides = tile.rows, tile.cols, tile.resident, machine.units * tile.resident
@@ -344,8 +340,8 @@ def _config(number: int, pairs: list[Pair], p: Problem, machine: Machine, reques
     if form == EDGED:
         may = zip(_may_have_edges(p), (p.m, p.n), (tile.rows, tile.cols), strict=True)
         edges = [edge_of(extent, side) if can else 0 for can, extent, side in may]
-        return MmaConfig(tile, routes, (vector, vector), 1, edges[0], edges[1])
-    return MmaConfig(tile, routes, (vector, vector), 1 if form == WHOLE else _parts(p, tile, machine, form))
+        return MmaConfig(tile, routes, vector, 1, edges[0], edges[1])
+    return MmaConfig(tile, routes, vector, 1 if form == WHOLE else _parts(p, tile, machine, form))
 
 
 def _parts(p: Problem, tile: MmaTile, machine: Machine, form: int) -> int:

@@ -15,12 +15,12 @@
 #define BEHIND 2   // or one row of products later
 #define PITCH (WARP_N * (int)sizeof(Result) + 16)  // of a staged row
 
-// One operand: WIDTH rows (columns) of it a tile, in copies of VECTOR bytes.
-template <int WIDTH, int VECTOR, bool ALONG_K>
+// One operand: WIDTH rows (columns) of it a tile, in copies of VECTOR_BYTES bytes.
+template <int WIDTH, bool ALONG_K>
 struct Operand {
     static constexpr int LINES = ALONG_K ? WIDTH : BLOCK_K;
     static constexpr int LINE_BYTES = ALONG_K ? PHASE_BYTES : WIDTH * SIZE;
-    static constexpr int PIECES = LINE_BYTES / VECTOR;  // of a line
+    static constexpr int PIECES = LINE_BYTES / VECTOR_BYTES;  // of a line
     static constexpr int EVERY = THREADS / PIECES;      // lines between two copies of a thread
     static constexpr int COPIES = LINES / EVERY;
     static constexpr bool BY_MATRIX = SIZE == 2 || (SIZE < 8 && ALONG_K) || BYTE_PAIRS;  // read by ldmatrix
@@ -37,11 +37,11 @@ struct Operand {
     long long lead;             // bytes from line to line
     int line, start;            // of that copy: its line, and where in it
 #if REGISTER_STAGED
-    unsigned staged[COPIES][VECTOR / 4], places[COPIES];  // what was loaded, and where it goes
+    unsigned staged[COPIES][VECTOR_BYTES / 4], places[COPIES];  // what was loaded, and where it goes
 #endif
 
     __device__ __forceinline__ Operand(const Element* operand, long long lead_elements, int first, int begin)
-        : lead(lead_elements * SIZE), line((int)threadIdx.x / PIECES), start((int)threadIdx.x % PIECES * VECTOR)
+        : lead(lead_elements * SIZE), line((int)threadIdx.x / PIECES), start((int)threadIdx.x % PIECES * VECTOR_BYTES)
     {
         long long top = ALONG_K ? first : begin, along = ALONG_K ? begin : first;
         from = reinterpret_cast<const unsigned char*>(operand) + (top + line) * lead + along * SIZE + start;
@@ -62,12 +62,12 @@ struct Operand {
             int at = line + i * EVERY;
             unsigned to = tile + at * LINE_BYTES + ((start >> 4 ^ swizzle(at)) << 4) + (start & 15);
             int lines_left = ALONG_K ? inside : left, more = (ALONG_K ? left : inside) * SIZE - start;
-            int valid = at < lines_left && more > 0 ? min(more, VECTOR) : 0;
+            int valid = at < lines_left && more > 0 ? min(more, VECTOR_BYTES) : 0;
 #if REGISTER_STAGED
             places[i] = to;
             load<CHECKED>(staged[i], there, valid);
 #else
-            copy<VECTOR, CHECKED>(to, CHECKED && !valid ? (const void*)operand : there, valid);
+            copy<VECTOR_BYTES, CHECKED>(to, CHECKED && !valid ? (const void*)operand : there, valid);
 #endif
         }
     }

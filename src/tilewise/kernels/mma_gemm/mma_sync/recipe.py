@@ -15,7 +15,7 @@ from tilewise.kernels.shared.delegated import AnyStep, Edge
 from tilewise.kernels.shared.layouts import REALIGNED, along_k
 from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.stacked import Runs, stacked
-from tilewise.kernels.transforms.realign import Realigned, lines_of, realign_launches, scratch_bytes
+from tilewise.kernels.transforms.realign import Realigned, realign_launches, scratch_bytes
 from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
 from tilewise.kernels.transforms.sums import sum_of
 
@@ -92,7 +92,7 @@ class _Product:
             target,
             self._epilogue,
             *(ctypes.c_int(extent) for extent in (self._m, p.k, self._n)),
-            *(ctypes.c_longlong(x) for x in (lines_of(self._M)[2], lines_of(self._N)[2], lead)),
+            *(ctypes.c_longlong(x) for x in (self._M.lines[2], self._N.lines[2], lead)),
             ctypes.c_int(self._each),
             *(ctypes.c_longlong(step) for step in steps or (0, 0, 0)),
         )
@@ -116,7 +116,7 @@ def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
         p.result,
         along_k(M.layout, M.rows, M.cols, "M"),
         along_k(N.layout, N.rows, N.cols, "N"),
-        min(_vector(M), _vector(N), *config.vectors),
+        min(_vector(M), _vector(N), config.vector),
         store,
         p.accumulate and not apart,
         apart,
@@ -134,6 +134,6 @@ def _whole(extent: int) -> int:
 
 def _vector(x: Placed) -> int:
     """Bytes that a copy may take: what all lines start on."""
-    count, _, lead = lines_of(x)
+    count, _, lead = x.lines
     strides = (*(() if count <= 1 else (lead,)), *x.layout.stack)
     return math.gcd(16, x.pointer.alignment, *(stride * x.dtype.itemsize for stride in strides))

@@ -31,8 +31,7 @@ class Form:
 
     m_along_k: bool
     n_along_k: bool
-    vector_m: int = 16
-    vector_n: int = 16
+    vector: int = 16
     store: int = 16
     accumulate: bool = False
     split: bool = False  # sums are stored as they are, though P is of another dtype
@@ -73,8 +72,7 @@ def render_mma_sync(
         "ROUNDED": (1 if arch == 90 or tile.rolling else 2) if size == 4 else 0,
         "M_ALONG_K": form.m_along_k,
         "N_ALONG_K": form.n_along_k,
-        "VECTOR_M": form.vector_m,
-        "VECTOR_N": form.vector_n,
+        "VECTOR_BYTES": form.vector,
         "STORE_BYTES": form.store,
     }
     made = sums if form.split else result
@@ -89,6 +87,7 @@ def render_mma_sync(
         product_of_fragments(dtype, step, arch, right),
         "shared/dependent_launch.cuh",
         "mma_gemm/register_copies.cuh" if staged else "mma_gemm/copies.cuh",
+        "mma_gemm/matrices.cuh",
         *(f"mma_gemm/mma_sync/{name}" for name in ("operand.cuh", "fragments.cuh", "mma_sync.cu")),
     )
 
@@ -107,7 +106,7 @@ def form_of(
     or, where its rows do not start so, by as few as may be."""
     split = apart and (sum_of(dtype) != result or accumulate)
     store = 16 if apart or store == 16 else min(4, result.itemsize) if result.itemsize < 8 else 8
-    return Form(m_along_k, n_along_k, vector, vector, store, accumulate, split)
+    return Form(m_along_k, n_along_k, vector, store, accumulate, split)
 
 
 def texts(problem: Problem, machine: Machine) -> Iterator[str]:
@@ -123,7 +122,7 @@ def texts(problem: Problem, machine: Machine) -> Iterator[str]:
         if stages < 2 + tile.rolling:
             continue
         for m_along_k, n_along_k, vector in product((False, True), (False, True), vectors):
-            if vector < dtype.itemsize or not tile.takes(n_along_k, (vector, vector)):
+            if vector < dtype.itemsize or not tile.takes(n_along_k, vector):
                 continue
             forms = {
                 (form_of(dtype, result, m_along_k, n_along_k, vector, store, apart=apart), PLAIN if apart else epilogue)

@@ -8,14 +8,14 @@ from functools import lru_cache
 from itertools import product
 from math import sqrt
 
-from tilewise.core.machine import Machine, arch_number
+from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.mma_gemm.mma_sync.model import mma_rate
-from tilewise.kernels.shared.residency import rooms
+from tilewise.kernels.shared.residency import clusters_of, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "sliced_k"
@@ -26,7 +26,6 @@ GRAIN = {8: 8, 4: 16}  # columns that a tile has more or fewer of, by bytes of a
 MOST_WARPS = 8
 MOST_STRIDE = 2**31  # bytes from line to line
 TEAMS = ((4, 1), (4, 2), (4, 4), (8, 1), (8, 2), (8, 4), (8, 8))  # warps of a block, and how many of them share a tile
-CLUSTERS = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True)
@@ -203,10 +202,6 @@ def tables(p: Problem, machine: Machine) -> list[Table]:
 
 def step_rate(problem: Problem, machine: Machine) -> float:
     return mma_rate(problem, machine) if problem.dtype.itemsize == 8 else machine.step_rate("float32")
-
-
-def clusters_of(machine: Machine) -> tuple[int, ...]:
-    return CLUSTERS if arch_number(machine.arch) >= 90 else (1,)
 
 
 def shared_bytes(problem: Problem, config: SlicedConfig) -> int:

@@ -59,6 +59,34 @@ static __device__ __forceinline__ void fetch_stage(float* to, const Operand& M, 
     close_group();
 }
 
+// DEEP of k of a stage onto the lane's sums: its rows of M are at `m`, its columns of N, `pitch` floats a k, at `n`.
+template <int COLS>
+static __device__ __forceinline__ void multiply_stage(float (&sums)[LANE_ROWS][COLS], const float* m, const float* n, int pitch) {
+    #pragma unroll
+    for (int p = 0; p < DEEP; ++p) {
+        float4 x[LANE_ROWS / 4], y[COLS / 4];
+        #pragma unroll
+        for (int i = 0; i < LANE_ROWS / 4; ++i) x[i] = *(const float4*)(m + p * PITCH_M + i * 32);
+        #pragma unroll
+        for (int j = 0; j < COLS / 4; ++j) y[j] = *(const float4*)(n + p * pitch + j * 16);
+        #pragma unroll
+        for (int i = 0; i < LANE_ROWS; ++i)
+            #pragma unroll
+            for (int j = 0; j < COLS; ++j) sums[i][j] += (&x[i / 4].x)[i % 4] * (&y[j / 4].x)[j % 4];
+    }
+}
+
+// The lane's sums, from row `up` and column `across` of the tile on, to the warp's memory.
+template <int COLS>
+static __device__ __forceinline__ void put_sums(float* own, const float (&sums)[LANE_ROWS][COLS], int up, int across) {
+    #pragma unroll
+    for (int i = 0; i < LANE_ROWS; ++i)
+        #pragma unroll
+        for (int j = 0; j < COLS / 4; ++j)
+            *(float4*)(own + (i / 4 * 32 + up + i % 4) * PITCH + j * 16 + across) =
+                make_float4(sums[i][4 * j], sums[i][4 * j + 1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
+}
+
 #if HELD
 #define ACROSS_BY_16 2
 #define ALONG_BY_16 3
@@ -132,9 +160,7 @@ template <int LINES> struct Way {
         }
     }
 };
-#endif
 
-#if HELD
 // A tile of which P has up to WIDE columns; the rest is neither read nor multiplied.
 template <int WIDE>
 static __device__ __forceinline__ void make(const Operand& M, const Operand& N, int from, int till, float* own) {
@@ -161,29 +187,11 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
             of_m.load(M, k0 + DEEP, till - k0 - DEEP);
             of_n.load(N, k0 + DEEP, till - k0 - DEEP);
         }
-        const float* m = stage + up;
-        const float* n = stage + DEEP * PITCH_M + across;
-        #pragma unroll
-        for (int p = 0; p < DEEP; ++p) {
-            float4 x[LANE_ROWS / 4], y[COLS / 4];
-            #pragma unroll
-            for (int i = 0; i < LANE_ROWS / 4; ++i) x[i] = *(const float4*)(m + p * PITCH_M + i * 32);
-            #pragma unroll
-            for (int j = 0; j < COLS / 4; ++j) y[j] = *(const float4*)(n + p * PITCH_WIDE + j * 16);
-            #pragma unroll
-            for (int i = 0; i < LANE_ROWS; ++i)
-                #pragma unroll
-                for (int j = 0; j < COLS; ++j) sums[i][j] += (&x[i / 4].x)[i % 4] * (&y[j / 4].x)[j % 4];
-        }
+        multiply_stage(sums, stage + up, stage + DEEP * PITCH_M + across, PITCH_WIDE);
         stage = stage == own ? own + STAGE_WIDE : own;
     }
     __syncwarp();  // nobody reads a stage any more, where sums are written now
-    #pragma unroll
-    for (int i = 0; i < LANE_ROWS; ++i)
-        #pragma unroll
-        for (int j = 0; j < COLS / 4; ++j)
-            *(float4*)(own + (i / 4 * 32 + up + i % 4) * PITCH + j * 16 + across) =
-                make_float4(sums[i][4 * j], sums[i][4 * j + 1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
+    put_sums(own, sums, up, across);
 }
 
 static __device__ __forceinline__ void make_tile(
@@ -205,10 +213,9 @@ static __device__ __forceinline__ void make_tile(
     #pragma unroll
     for (int i = 0; i < LANE_ROWS * LANE_COLS; ++i) sums[i / LANE_COLS][i % LANE_COLS] = 0.0f;
     int lane = threadIdx.x % 32, up = lane / 4 * 4, across = lane % 4 * 4;
-    int here = 0;
+    int filling = 0, here = 0;
     now(from), now(till), now(up), now(across);
     begin();
-    int filling = 0;
     #pragma unroll 1
     for (int k0 = from - (STAGES - 1) * DEEP; k0 < till; k0 += DEEP) {
         if (k0 >= from) {
@@ -219,29 +226,11 @@ static __device__ __forceinline__ void make_tile(
         fetch_stage(own + filling * STAGE, M, N, ahead, till - ahead);
         filling = filling + 1 == STAGES ? 0 : filling + 1;
         if (k0 < from) continue;  // the first stages are only filled
-        const float* m = own + here * STAGE + up;
-        const float* n = own + here * STAGE + DEEP * PITCH_M + across;
-        #pragma unroll
-        for (int p = 0; p < DEEP; ++p) {
-            float4 x[LANE_ROWS / 4], y[LANE_COLS / 4];
-            #pragma unroll
-            for (int i = 0; i < LANE_ROWS / 4; ++i) x[i] = *(const float4*)(m + p * PITCH_M + i * 32);
-            #pragma unroll
-            for (int j = 0; j < LANE_COLS / 4; ++j) y[j] = *(const float4*)(n + p * PITCH_N + j * 16);
-            #pragma unroll
-            for (int i = 0; i < LANE_ROWS; ++i)
-                #pragma unroll
-                for (int j = 0; j < LANE_COLS; ++j) sums[i][j] += (&x[i / 4].x)[i % 4] * (&y[j / 4].x)[j % 4];
-        }
+        multiply_stage(sums, own + here * STAGE + up, own + here * STAGE + DEEP * PITCH_M + across, PITCH_N);
         here = here + 1 == STAGES ? 0 : here + 1;
     }
     wait_groups<0>();
     __syncwarp();  // nobody reads a stage any more, where sums are written now
-    #pragma unroll
-    for (int i = 0; i < LANE_ROWS; ++i)
-        #pragma unroll
-        for (int j = 0; j < LANE_COLS / 4; ++j)
-            *(float4*)(own + (i / 4 * 32 + up + i % 4) * PITCH + j * 16 + across) =
-                make_float4(sums[i][4 * j], sums[i][4 * j + 1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
+    put_sums(own, sums, up, across);
 }
 #endif

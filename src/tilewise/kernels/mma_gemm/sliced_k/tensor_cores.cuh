@@ -55,11 +55,7 @@ template <int COUNT> struct Lines {
             return;
         }
         #pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            to[i][0] = load(at[i]);
-            to[i][1] = load(at[i] + other);
-            at[i] += next;
-        }
+        for (int i = 0; i < COUNT; ++i) read_one(to[i], i);
     }
 
     __device__ __forceinline__ void read_one(double (&to)[2], int i) {
@@ -81,10 +77,7 @@ template <int COUNT> struct Lines {
     // The last step, of which k is `left`: `own` is this lane's first k, `apart` how far on its second is.
     __device__ __forceinline__ void read_last(double (&to)[COUNT][2], int left, int own, int apart) const {
         #pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            to[i][0] = own < left ? load(at[i]) : 0.0;
-            to[i][1] = own + apart < left ? load(at[i] + other) : 0.0;
-        }
+        for (int i = 0; i < COUNT; ++i) read_one_last(to[i], i, left, own, apart);
     }
 };
 

@@ -12,9 +12,9 @@ from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.core.machine import Machine
 from tilewise.core.recipe import Address, Launch, Recipe
 from tilewise.kernels.keys import Written
-from tilewise.kernels.shared.text import assembled, kernel_text
+from tilewise.kernels.shared.text import assembled
 from tilewise.kernels.simt_gemm.tiled.model import KERNEL, k_each
-from tilewise.kernels.simt_gemm.tiled.text import GROUP
+from tilewise.kernels.simt_gemm.tiled.text import GROUP, PLAIN_FILES
 from tilewise.kernels.simt_gemm.tiled.tiles import TILES, PlainTile
 
 
@@ -85,8 +85,7 @@ def render(algebra: StructuredAlgebra, tile: PlainTile) -> str:
         "BOUNDS": "__launch_bounds__(THREADS, RESIDENT)",
         "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
     }  # fmt: skip
-    files = map(kernel_text, ("shared/dependent_launch.cuh", "simt_gemm/tiled/walk.cuh", "simt_gemm/tiled/plain.cu"))
-    return assembled(structured_prelude(algebra), defines, "", *files)
+    return assembled(structured_prelude(algebra), defines, "", PLAIN_FILES)
 
 
 @Written

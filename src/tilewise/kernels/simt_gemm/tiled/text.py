@@ -22,6 +22,7 @@ from tilewise.kernels.simt_gemm.tiled.configs import BIT_OPERATIONS, Config
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
 
 GROUP = 8  # rows of tiles that are walked together
+PLAIN_FILES = "shared/dependent_launch.cuh simt_gemm/tiled/walk.cuh simt_gemm/tiled/plain.cu"
 PACK_LINES = 64  # of an operand, packed by one block
 
 
@@ -60,7 +61,7 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
         step_text(algebra, config, form.accumulate, form.split),
         defines,
         "",
-        "shared/dependent_launch.cuh simt_gemm/tiled/walk.cuh simt_gemm/tiled/plain.cu",
+        PLAIN_FILES,
     )
 
 

@@ -77,10 +77,7 @@ static __device__ __forceinline__ void produce(
                 else if (brought)
                     copy_bytes_to(to_n, from_n, brought, &full[stage], EVERYONE);
             }
-            if (++stage == STAGES) {
-                stage = 0;
-                parity ^= 1;
-            }
+            NEXT_STAGE(stage, parity, STAGES)
         }
     }
 }
@@ -150,29 +147,14 @@ static __device__ __forceinline__ void consume(
                 wgmma_commit();
                 wgmma_wait<0>();
                 release(&empty[stage]);
-                #pragma unroll
-                for (int i = 0; i < SUMS; ++i) settle(parts[i]);
+                settle(parts);
                 #pragma unroll
                 for (int i = 0; i < SUMS; ++i) sums[i] += parts[i];
-                if (++stage == STAGES) {
-                    stage = 0;
-                    parity ^= 1;
-                }
+                NEXT_STAGE(stage, parity, STAGES)
             }
             store_sums(sums, staging, to, ldp, size, work.top + group * 64, work.left, onto || !first);
         } while (step < work.to);
     }
-}
-
-// Whether no part overflows and none that counts vanishes, by the largest magnitudes as bits. `log_k` is of k, rounded up.
-//   Inf and NaN go to the plain kernel. So do operands whose sums might pass 2^127 on the way. The largest elements must be
-//   above 2^-90, so that what is lost below the least bfloat16 (2^-133) is nothing beside them, and so must products
-//   of the largest be above 2^-80. A zero operand is safe beside anything finite.
-static __device__ __forceinline__ bool safe(unsigned m, unsigned n, int log_k) {
-    int of_m = (int)(m >> 23) - 127, of_n = (int)(n >> 23) - 127;
-    if (of_m == 128 || of_n == 128) return false;
-    if (m == 0 || n == 0) return true;
-    return of_m + of_n + 2 + log_k <= 127 && of_m >= -90 && of_n >= -90 && of_m + of_n >= -80;
 }
 
 // The same of all members, as every thread of the block hears it: `met` words for either operand of each, that of all members
@@ -215,10 +197,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
     Barrier* empty = full + STAGES;
     if (threadIdx.x == 0) {
         most[0] = most[1] = 0;
-        for (int s = 0; s < STAGES; ++s) {
-            barrier_init(&full[s], 1);
-            barrier_init(&empty[s], CONSUMERS * CLUSTER);
-        }
+        init_stages(full, empty, STAGES, 1, CONSUMERS * CLUSTER);
         barrier_init_done();
     }
     __syncthreads();

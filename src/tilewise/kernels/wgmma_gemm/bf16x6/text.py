@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.kernels.keys import Written
-from tilewise.kernels.shared.text import assembled, kernel_text, of_tile
+from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.wgmma_gemm.bf16x6.model import DEPTH, SEGMENT, SplitTile
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 
@@ -12,7 +12,7 @@ GROUP = 16  # rows of tiles that are walked together, so that their columns of N
 
 @Written
 def render_split() -> str:
-    return "\n".join(map(kernel_text, ("shared/dependent_launch.cuh", "transforms/split_bf16.cu")))
+    return assembled("shared/dependent_launch.cuh shared/bf16_planes.cuh transforms/split_bf16.cu")
 
 
 @Written
@@ -28,7 +28,7 @@ def render_bf16x6(tile: SplitTile) -> str:
     return assembled(
         "// bf16x6: float32 from six products of bfloat16",
         defines,
-        "shared/dependent_launch.cuh shared/ptx.cuh",
+        "shared/dependent_launch.cuh shared/ptx.cuh shared/pipeline.cuh",
         wgmma_text(tile.cols, "k16.f32.bf16.bf16", ", 1, 1, 0, 0", adds=True),
-        "shared/walk.cuh wgmma_gemm/bf16x6/bf16x6.cu",
+        "shared/bf16_planes.cuh shared/walk.cuh wgmma_gemm/bf16x6/bf16x6.cu",
     )

@@ -11,7 +11,6 @@ from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.reach import reach_of
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.structs import struct_of
-from tilewise.kernels.transforms.realign import lines_of
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import (
     KERNEL,
     BulkConfig,
@@ -55,7 +54,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             *(x.member(first) for x in (M, N, P)),
             product,
             *(reach_of(x, step, count) for x, step in zip((M, N), runs.steps, strict=False)),
-            *(ctypes.c_longlong(lines_of(x)[2]) for x in (M, N)),
+            *(ctypes.c_longlong(x.lines[2]) for x in (M, N)),
             *(ctypes.c_int(pitch) for pitch in (memory.pitch_m, memory.pitch_n)),
         )
         blocks = items * config.cluster if config.cluster > 1 else min(items, plan.machine.units * config.resident)

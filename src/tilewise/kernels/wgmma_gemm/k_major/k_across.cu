@@ -62,10 +62,7 @@ static __device__ __forceinline__ void produce(
             else
                 copy_box(to, map_m, &full[stage], k, work.top);
             bring_n(to + TILE_M_BYTES, maps_n, &full[stage], k, work.early, work.left);
-            if (++stage == STAGES) {
-                stage = 0;
-                parity ^= 1;
-            }
+            NEXT_STAGE(stage, parity, STAGES)
         }
     }
 }
@@ -105,11 +102,7 @@ static __device__ __forceinline__ void consume(
     Work work;
     for (int turn = 0; find_work(turn, size, skews, work); ++turn) {
         float sums[SUMS];
-        #pragma unroll
-        for (int i = 0; i < SUMS; ++i) {
-            sums[i] = 0.0f;
-            settle(sums[i]);
-        }
+        clear(sums);
         const char* lines = first_of_lines(stages + TILE_M_BYTES, skews.of_n, work.early);
         unsigned words[2][16];  // one half is being multiplied while the other is loaded
         for (int step = 0; step < work.steps;)
@@ -125,16 +118,12 @@ static __device__ __forceinline__ void consume(
                     wgmma_wait<1>();  // the step before is done: its stage may be filled again
                     if (step) release(&empty[before]);
                     before = stage;
-                    if (++stage == STAGES) {
-                        stage = 0;
-                        parity ^= 1;
-                    }
+                    NEXT_STAGE(stage, parity, STAGES)
                     ++step;
                 }
         wgmma_wait<0>();
         release(&empty[before]);
-        #pragma unroll
-        for (int i = 0; i < SUMS; ++i) settle(sums[i]);
+        settle(sums);
         int rows = work.rows - work.top;
         float* tile = P + ((long long)work.top * CLASSES + work.at) * ldp + work.left;
         if (BOXED)
@@ -159,10 +148,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         for (int at = 0; at < CLASSES; ++at) prefetch_map(&maps_m.of[at]);
         for (int at = 0; at < LINE_CLASSES; ++at) prefetch_map(&maps_n.of[at]);
         if (BOXED) prefetch_map(&map_p);
-        for (int s = 0; s < STAGES; ++s) {
-            barrier_init(&full[s], 1);
-            barrier_init(&empty[s], 4 * CONSUMERS * CLUSTER);
-        }
+        init_stages(full, empty, STAGES, 1, 4 * CONSUMERS * CLUSTER);
         barrier_init_done();
     }
     __syncthreads();

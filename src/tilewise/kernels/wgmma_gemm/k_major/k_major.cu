@@ -39,10 +39,7 @@ static __device__ __forceinline__ void produce(
                 copy_box_to(to_n + mine * ROW_BYTES, map_n, &full[stage], step * BLOCK_K, work.left + mine, EVERYONE);
             else
                 copy_box(to_n, map_n, &full[stage], step * BLOCK_K, work.left);
-            if (++stage == STAGES) {
-                stage = 0;
-                parity ^= 1;
-            }
+            NEXT_STAGE(stage, parity, STAGES)
         }
 }
 
@@ -77,11 +74,7 @@ static __device__ __forceinline__ void consume(
     Work work;
     for (int turn = 0; find_work(turn, size, work); ++turn) {
         Sum sums[SUMS];
-        #pragma unroll
-        for (int i = 0; i < SUMS; ++i) {
-            sums[i] = 0;
-            settle(sums[i]);
-        }
+        clear(sums);
 #if PROMOTED
         Sum parts[SUMS];
         #pragma unroll
@@ -97,15 +90,11 @@ static __device__ __forceinline__ void consume(
                     release(&empty[before]);
                 }
                 before = stage;
-                if (++stage == STAGES) {
-                    stage = 0;
-                    parity ^= 1;
-                }
+                NEXT_STAGE(stage, parity, STAGES)
             }
             wgmma_wait<0>();
             release(&empty[before]);
-            #pragma unroll
-            for (int i = 0; i < SUMS; ++i) settle(parts[i]);
+            settle(parts);
             #pragma unroll
             for (int i = 0; i < SUMS; ++i) sums[i] += parts[i];
         }
@@ -117,15 +106,11 @@ static __device__ __forceinline__ void consume(
             wgmma_wait<1>();  // the step before is done: its stage may be filled again
             if (step > work.from) release(&empty[before]);
             before = stage;
-            if (++stage == STAGES) {
-                stage = 0;
-                parity ^= 1;
-            }
+            NEXT_STAGE(stage, parity, STAGES)
         }
         wgmma_wait<0>();
         if (work.to > work.from) release(&empty[before]);
-        #pragma unroll
-        for (int i = 0; i < SUMS; ++i) settle(sums[i]);
+        settle(sums);
 #endif
         int top = work.top + group * 64;
         if (SCALED) scale_sums(sums, scales, size, top, work.left);
@@ -153,10 +138,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         prefetch_map(&map_m);
         prefetch_map(&map_n);
         if (BOXED) prefetch_map(&map_p);
-        for (int s = 0; s < STAGES; ++s) {
-            barrier_init(&full[s], 1);
-            barrier_init(&empty[s], CONSUMERS * CLUSTER);
-        }
+        init_stages(full, empty, STAGES, 1, CONSUMERS * CLUSTER);
         barrier_init_done();
     }
     __syncthreads();

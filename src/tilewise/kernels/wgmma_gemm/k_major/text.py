@@ -62,7 +62,7 @@ def render_k_major(
         f"typedef {spelled} Result;",
         f"static __device__ __forceinline__ Result narrow(Sum sum) {{ {narrow} }}",
         f"static __device__ __forceinline__ Sum widen(Result held) {{ {widen} }}",
-        "shared/dependent_launch.cuh shared/ptx.cuh",
+        "shared/dependent_launch.cuh shared/ptx.cuh shared/pipeline.cuh",
         _wgmma(tile.cols, kinds),
         "shared/walk.cuh wgmma_gemm/k_major/k_major_stores.cuh wgmma_gemm/k_major/k_major.cu",
     )
@@ -90,7 +90,7 @@ def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool,
     return assembled(
         "// k_across over float32 as tf32",
         defines,
-        "shared/dependent_launch.cuh shared/ptx.cuh",
+        "shared/dependent_launch.cuh shared/ptx.cuh shared/pipeline.cuh",
         wgmma_text(tile.rows, "k8.f32.tf32.tf32", ", 1, 1", from_registers=True),
         "shared/row_classes.cuh wgmma_gemm/k_major/k_across_columns.cuh wgmma_gemm/k_major/k_across.cu",
     )

@@ -102,10 +102,7 @@ static __device__ __forceinline__ unsigned produce_gathered(
         from.at += BLOCK_K * p.few_k;
         depth -= BLOCK_K;
         if (step + 1 < part.to) gather(low, high, from, lines, depth, along);
-        if (++stage == STAGES) {
-            stage = 0;
-            parity ^= 1;
-        }
+        NEXT_STAGE(stage, parity, STAGES)
     }
     return largest;
 }

@@ -41,10 +41,7 @@ static __device__ __forceinline__ void produce(
             for (int at = 0; at < PLANES; ++at)
                 copy_bytes(to + at * PLANE_BYTES, p.planes + ((long long)(step * PLANES + at) * padded(p.few) + top) * 64,
                            lines * 64, &full[stage]);
-        if (++stage == STAGES) {
-            stage = 0;
-            parity ^= 1;
-        }
+        NEXT_STAGE(stage, parity, STAGES)
     }
 }
 
@@ -76,15 +73,11 @@ static __device__ __forceinline__ void multiply(
                 wgmma_wait<1>();  // the step before is done: its stage may be filled again
                 if (step > part.from) release(&empty[before]);
                 before = stage;
-                if (++stage == STAGES) {
-                    stage = 0;
-                    parity ^= 1;
-                }
+                NEXT_STAGE(stage, parity, STAGES)
                 ++step;
             }
     wgmma_wait<0>();
-    #pragma unroll
-    for (int i = 0; i < SUMS; ++i) settle(sums[i]);
+    settle(sums);
 }
 
 #else
@@ -144,28 +137,14 @@ static __device__ __forceinline__ unsigned multiply(
         wgmma_commit();
         wgmma_wait<0>();
         release(&empty[stage]);
-        #pragma unroll
-        for (int i = 0; i < SUMS; ++i) settle(parts[i]);
+        settle(parts);
         #pragma unroll
         for (int i = 0; i < SUMS; ++i) sums[i] += parts[i];
-        if (++stage == STAGES) {
-            stage = 0;
-            parity ^= 1;
-        }
+        NEXT_STAGE(stage, parity, STAGES)
     }
     return largest;
 }
 
-#endif
-
-#if PLANES > 1
-// As bf16x6.cu has it, by the largest magnitudes as bits.
-static __device__ __forceinline__ bool safe(unsigned m, unsigned n, int log_k) {
-    int of_m = (int)(m >> 23) - 127, of_n = (int)(n >> 23) - 127;
-    if (of_m == 128 || of_n == 128) return false;
-    if (m == 0 || n == 0) return true;
-    return of_m + of_n + 2 + log_k <= 127 && of_m >= -90 && of_n >= -90 && of_m + of_n >= -80;
-}
 #endif
 
 #if GATHERED && PLANES > 1
@@ -205,10 +184,7 @@ extern "C" __global__ void __launch_bounds__(128 * CONSUMERS + PRODUCERS, RESIDE
     if (threadIdx.x == threads) {
         if (PLANES == 1 && !GATHERED) prefetch_map(&map_few);
         for (int at = 0; at < CLASSES; ++at) prefetch_map(&maps.of[at]);
-        for (int s = 0; s < STAGES; ++s) {
-            barrier_init(&full[s], GATHERED ? 1 + PRODUCERS / 32 : 1);
-            barrier_init(&empty[s], 4 * CONSUMERS);
-        }
+        init_stages(full, empty, STAGES, GATHERED ? 1 + PRODUCERS / 32 : 1, 4 * CONSUMERS);
         barrier_init_done();
     }
     __syncthreads();
@@ -250,11 +226,7 @@ extern "C" __global__ void __launch_bounds__(128 * CONSUMERS + PRODUCERS, RESIDE
         registers_take<CONSUMER_REGISTERS>();
 #endif
         float sums[SUMS];
-        #pragma unroll
-        for (int i = 0; i < SUMS; ++i) {
-            sums[i] = 0.0f;
-            settle(sums[i]);
-        }
+        clear(sums);
 #if PLANES == 1
         multiply(sums, stages, full, empty, p, part);
 #else

@@ -17,12 +17,6 @@
 #define HELD_BYTES (4 * (LONG * (WIDTH + 4) > WIDTH * (LONG + 4) ? LONG * (WIDTH + 4) : WIDTH * (LONG + 4)))
 static_assert(HELD_BYTES <= STAGES * STAGE_BYTES, "the sums of a tile lie where its stages were");
 
-static __device__ __forceinline__ unsigned pair_of(float low, float high) {
-    unsigned pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
 static __device__ __forceinline__ unsigned rounded(float x) {
     unsigned bits;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));

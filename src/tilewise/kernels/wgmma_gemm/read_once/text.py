@@ -25,7 +25,8 @@ def render_read_once(tile: OnceTile, lies: str) -> str:
     return assembled(
         f"// read_once: {kind}",
         macros,
-        "shared/dependent_launch.cuh shared/ptx.cuh wgmma_gemm/add_up_fours.cuh",
+        "shared/dependent_launch.cuh shared/ptx.cuh shared/pipeline.cuh",
+        "shared/bf16_planes.cuh wgmma_gemm/add_up_fours.cuh",
         _wgmma(tile.width, tile.planes),
         *(f"wgmma_gemm/read_once/{name}" for name in FILES),
     )

@@ -38,8 +38,7 @@ static __device__ __forceinline__ void move_sums(float (&sums)[SUMS], const Skew
 #if N_BY_CLASSES
     int lane = threadIdx.x % 32, apart = max(1, 4 / skews.classes), from = lane / 4 * 4 + (lane + apart) % 4;
     bool later = lane % 4 >= apart;
-    #pragma unroll
-    for (int i = 0; i < SUMS; ++i) settle(sums[i]);
+    settle(sums);
     if (skews.classes == 8) {
         #pragma unroll
         for (int i = 0; i < SUMS; i += 2) {
@@ -51,7 +50,6 @@ static __device__ __forceinline__ void move_sums(float (&sums)[SUMS], const Skew
         #pragma unroll
         for (int i = 0; i < SUMS; ++i) sums[i] = __shfl_sync(~0u, later ? sums[i] : sums[i + 4 < SUMS ? i + 4 : i], from);
     }
-    #pragma unroll
-    for (int i = 0; i < SUMS; ++i) settle(sums[i]);
+    settle(sums);
 #endif
 }

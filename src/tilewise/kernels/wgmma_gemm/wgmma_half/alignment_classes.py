@@ -9,7 +9,7 @@ import math
 from tilewise.core.problem import Layout, Problem, row_major
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, array, structure
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, along_columns, contiguous_lines
-from tilewise.kernels.shared.placed import Placed, own_stack
+from tilewise.kernels.shared.placed import Placed, broadcast, own_stack
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import half_map, row_classes
@@ -79,8 +79,7 @@ def deinterleaved(M: Placed, lead: int, stack: tuple[int, ...], scratch: Scratch
     classes = classes_of(lead)
     run, own = run_of(M.cols, classes), own_stack(M, stack)
     lead_to = classes * run
-    fresh = row_major(M.rows, lead_to, own).stack
-    strides = tuple(0 if extent == 1 else stride for extent, stride in zip(own, fresh, strict=True))
+    strides = broadcast(own, row_major(M.rows, lead_to, own).stack)
     to = scratch.take(math.prod(own) * M.rows * lead_to * M.dtype.itemsize)
     placed = Placed(to, M.dtype, M.rows, lead_to, Layout(lead_to, 1, strides))
     runs, made = Runs(own, [M.layout.stack, strides], GRID_LIMIT), []

@@ -16,14 +16,6 @@ struct Rows { const Element* from; Element* to; int rows, k, run, classes; long 
 
 static __device__ __forceinline__ int held_at(int word) { return word + word / 8; }
 
-// The first `count` elements, and zeros.
-static __device__ __forceinline__ uint4 first_of(uint4 word, int count) {
-    unsigned of[4] = {word.x, word.y, word.z, word.w};
-    #pragma unroll
-    for (int j = 0; j < 4; ++j) of[j] = count >= 2 * j + 2 ? of[j] : count == 2 * j + 1 ? of[j] & 0xffffu : 0;
-    return make_uint4(of[0], of[1], of[2], of[3]);
-}
-
 // Element i * CLASSES + c of a lane's 64 is element i of class c.
 template <int CLASSES>
 static __device__ __forceinline__ void put_classes(const unsigned (&found)[8][4], Element* target, int start, int run) {

@@ -82,8 +82,8 @@ def _grouped_configs(p: Problem) -> list[TensorConfig]:
 
 
 @lru_cache(maxsize=64)
-def best_config(problem: Problem, machine: Machine) -> tuple[TensorConfig, float]:
-    """The one with the least expected seconds; a table of measured ones decides between those that are close."""
+def best_config(problem: Problem, machine: Machine) -> tuple[float, TensorConfig]:
+    """The least expected seconds, and their configuration; a tuned table decides between those that are close."""
     tuned = machine.tuned
     sizes = problem.m, problem.k, problem.n
     tuned_here = tuned is not None and tuned.measured(f"{KERNEL} {problem.dtype.name}", sizes)
@@ -94,8 +94,7 @@ def best_config(problem: Problem, machine: Machine) -> tuple[TensorConfig, float
     elif known:
         every = list(timed(tables(problem, machine)))
     else:
-        seconds, best = soonest(tables(problem, machine), problem.largest)
-        return best, seconds
+        return soonest(tables(problem, machine), problem.largest)
     numbered = [(seconds, at, config) for at, (config, seconds) in enumerate(every)]
     seconds, best, by_table = preferred(numbered, key, tuned)
-    return replace(best, tuned=True) if by_table else best, seconds
+    return seconds, replace(best, tuned=True) if by_table else best

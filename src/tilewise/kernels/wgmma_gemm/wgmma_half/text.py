@@ -10,7 +10,7 @@ from tilewise.core.problem import Groups
 from tilewise.kernels.keys import Written
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.groups import offset_type
-from tilewise.kernels.shared.text import assembled, kernel_text, of_tile
+from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.transforms.realign import ELEMENT
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CUTS, NARROWED, TensorTile
@@ -86,7 +86,7 @@ def render_wgmma_half(
         defines,
         ELEMENT,
         offset_type(groups is not None and groups.along == "k" and groups.wide),
-        "shared/dependent_launch.cuh shared/ptx.cuh",
+        "shared/dependent_launch.cuh shared/ptx.cuh shared/pipeline.cuh",
         conversions(kind),
         SUM,
         render_epilogue(epilogue, DTYPES["float32"]),
@@ -99,8 +99,7 @@ def render_wgmma_half(
 
 @Written
 def render_deinterleave() -> str:
-    names = ("shared/dependent_launch.cuh", "shared/words.cuh", "wgmma_gemm/wgmma_half/deinterleave.cu")
-    return "\n".join((ELEMENT, *map(kernel_text, names)))
+    return assembled(ELEMENT, "shared/dependent_launch.cuh shared/words.cuh wgmma_gemm/wgmma_half/deinterleave.cu")
 
 
 @Written

@@ -14,7 +14,7 @@ from tilewise.core.recipe import Address, Argument, Launch, structure
 from tilewise.kernels.shared.layouts import REALIGNED, along_columns
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.shared.structs import struct_of
-from tilewise.kernels.transforms.realign import NO_LINES, Realigned, lines_of
+from tilewise.kernels.transforms.realign import NO_LINES, Realigned
 from tilewise.kernels.wgmma_gemm.wgmma_half.text import SUMMED_ACROSS, SUMMED_ALONG, render_realign_with_edges
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TensorConfig
 
@@ -38,7 +38,7 @@ class Edge:
 
 def planes_of(source: Placed, along_k: bool) -> tuple[int, int]:
     """(planes, their pitch) of an operand's sums."""
-    lines, length, _ = lines_of(source)
+    lines, length, _ = source.lines
     if along_k:
         return math.ceil(length / SUMMED_ALONG[0]), -(-lines // 4) * 4
     return math.ceil(lines / SUMMED_ACROSS[1]), -(-length // 4) * 4
@@ -84,7 +84,7 @@ class _Half:
         if self.summed:
             count, pitch = self.planes
             return structure(Side, None, None, 0, 0, 0, 0, None, self.edge.count, address, count, pitch)
-        lines, length, lead = lines_of(ready)
+        lines, length, lead = ready.lines
         end = ready.pointer + 2 * ((lines - 1) * lead + length)
         return structure(Side, ready.pointer, end, lines, length, lead, self.along_k, address, self.edge.count)
 

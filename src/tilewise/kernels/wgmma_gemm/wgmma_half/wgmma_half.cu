@@ -101,10 +101,7 @@ static __device__ __forceinline__ void produce(
                 bring_m(tile_of_m, map_m, &full[stage], phase.of_m, work.top, of_m);
             bring_n(tile_of_m + TILE_M_BYTES, &maps_n.of[phase.at], &full[stage], phase.of_n, work.left,
                     N_BY_CLASSES ? Member{0, 0} : of_n, FEW_ACROSS ? strips : parts);
-            if (++stage == STAGES) {
-                stage = 0;
-                parity ^= 1;
-            }
+            NEXT_STAGE(stage, parity, STAGES)
         }
     }
 }
@@ -177,10 +174,7 @@ static __device__ __forceinline__ void multiply_phases(
         wgmma_wait<1>();  // the step before is done: its stage may be filled again
         if (step > work.from) release(&empty[before]);
         before = stage;
-        if (++stage == STAGES) {
-            stage = 0;
-            parity ^= 1;
-        }
+        NEXT_STAGE(stage, parity, STAGES)
     }
 }
 
@@ -198,10 +192,7 @@ static __device__ __forceinline__ void consume(
             for (int step = work.from; step < work.to; ++step) {
                 barrier_wait(&full[stage], parity);
                 release(&empty[stage]);
-                if (++stage == STAGES) {
-                    stage = 0;
-                    parity ^= 1;
-                }
+                NEXT_STAGE(stage, parity, STAGES)
             }
             if (CARRIED) {
                 barrier_wait(carried, empty_staging);
@@ -277,10 +268,7 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(128 * (CONSUMERS + 1), RE
         for (int at = 0; at < CLASSES; ++at) prefetch_map(&maps_m.of[at]);
         for (int at = 0; at < MAPS_OF_N; ++at) prefetch_map(&maps_n.of[at]);
         if (BOXED || TURNED) prefetch_map(&map_p);
-        for (int s = 0; s < STAGES; ++s) {
-            barrier_init(&full[s], 1);
-            barrier_init(&empty[s], CONSUMERS * (CLUSTER + BESIDE - 1));
-        }
+        init_stages(full, empty, STAGES, 1, CONSUMERS * (CLUSTER + BESIDE - 1));
         barrier_init(staged, 4 * CONSUMERS);
         barrier_init(carried, CARRIERS);
         for (int s = 0; BY_ROWS && s < SLOTS; ++s) {
