@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from tilewise.emulator.host.runtime.c_memory import put_text, readable, string, writable
-from tilewise.emulator.host.runtime.host_faults import report_access
+from tilewise.emulator.host.runtime.host_faults import report_access, stopped
 from tilewise.emulator.host.runtime.program_files import opened, put, removed
 from tilewise.emulator.host.runtime.scanning import scan
 from tilewise.emulator.host.runtime.session import Function, Session, runtime
@@ -70,8 +70,7 @@ def stream_of(s: Session, pointer: int) -> Stream | None:
     if found is None:
         name, line = s.state.get("not opened", ("", 0))
         hint = f"{name} could not be opened at line {line}: check what fopen returned" if name else "fopen it first"
-        s.faults.add(Kind.NULL_POINTER, s.line, "a file is used that is not open", hint, access="file")
-        s.finish(139, "crash", "the program would be stopped here (segmentation fault)")
+        stopped(s, Kind.NULL_POINTER, s.line, "a file is used that is not open", hint, access="file")
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime import cuda_memory
 from tilewise.emulator.host.runtime.c_memory import writable
-from tilewise.emulator.host.runtime.cuda_card import Card
+from tilewise.emulator.host.runtime.cuda_card import Card, refuse
 from tilewise.emulator.host.runtime.memory import HOST_AND_CARD, INIT, describe
 from tilewise.emulator.host.runtime.releases import DEALLOCATORS
 from tilewise.emulator.host.runtime.session import Session, runtime
@@ -166,10 +166,8 @@ def event_record(s: Session, event: int, stream: int) -> int:
     if event not in s.cuda.events:
         name = _written(s, "cudaEventRecord", 0)
         message = f"{name or 'this event'} was never created"
-        s.faults.add(
-            Kind.ARGUMENT, s.line, message, f"cudaEventCreate(&{name or 'event'}) first", array=name, access="event"
-        )
-        return int(s.cuda.fail(codes.BAD_HANDLE))
+        hint = f"cudaEventCreate(&{name or 'event'}) first"
+        return refuse(s, codes.BAD_HANDLE, message, hint, Kind.ARGUMENT, array=name, access="event")
     failed: int = stream_used(s, stream)
     if failed:
         return failed
@@ -192,9 +190,8 @@ def event_elapsed(s: Session, pointer: int, first: int, second: int) -> int:
         name = _written(s, "cudaEventElapsedTime", 1 if one is None else 2)
         message = f"{name or 'an event'} was never recorded, so there is no time between the two"
         hint = f"cudaEventRecord({name}) first" if name else "cudaEventRecord both events first"
-        s.faults.add(Kind.ARGUMENT, s.line, message, hint, array=name, access="event")
         s.memory.change(pointer, 4, give=INIT)  # do not report reads of it, too
-        return int(s.cuda.fail(codes.BAD_HANDLE))
+        return refuse(s, codes.BAD_HANDLE, message, hint, Kind.ARGUMENT, array=name, access="event")
     if writable(s, pointer, 4):
         s.memory.put(pointer, struct.pack("<f", (two - one) / 1e6))
     return 0
@@ -222,8 +219,9 @@ def stream_used(s: Session, stream: int, line: int = 0) -> int:
     destroyed = s.cuda.streams.get(stream)
     message = f"this stream was destroyed at line {destroyed}" if destroyed else "this stream was never created"
     hint = "destroy it after its last use" if destroyed else "cudaStreamCreate(&stream) first"
-    s.faults.add(Kind.ARGUMENT, line or s.line, message, hint, access="stream", other_line=destroyed or 0)
-    return int(s.cuda.fail(codes.BAD_HANDLE))
+    return refuse(
+        s, codes.BAD_HANDLE, message, hint, Kind.ARGUMENT, line=line, access="stream", other_line=destroyed or 0
+    )
 
 
 @runtime("__cuda_device")

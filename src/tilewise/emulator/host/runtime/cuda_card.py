@@ -9,6 +9,7 @@ from typing import Any
 from tilewise.core.machine import KNOWN_CARDS, Machine, shared_limit
 from tilewise.emulator.host.runtime.memory import BUSY, Allocation
 from tilewise.emulator.host.runtime.session import Session
+from tilewise.emulator.machine.findings import Kind
 from tilewise.errors import UsageError
 
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, BAD_CONFIGURATION = 0, 1, 2, 9
@@ -227,3 +228,12 @@ class Card:
         name, axis = ATTRIBUTES.get(number, ("", None))
         value = self.properties().get(name, 0)
         return int(value if axis is None else value[axis])
+
+
+def refuse(
+    s: Session, code: int, message: str, hint: str, kind: Kind = Kind.COPY, *, line: int = 0, access: str = "copy",
+    **where: Any,
+) -> int:  # fmt: skip
+    """A finding in a call of the CUDA runtime, at the line that runs where no other is given; what the call returns."""
+    s.faults.add(kind, line or s.line, message, hint, access=access, **where)
+    return int(s.cuda.fail(code))

@@ -7,7 +7,7 @@ import re
 from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime.c_memory import writable
 from tilewise.emulator.host.runtime.comparisons import record_input
-from tilewise.emulator.host.runtime.cuda_card import UninitialisedCopy
+from tilewise.emulator.host.runtime.cuda_card import UninitialisedCopy, refuse
 from tilewise.emulator.host.runtime.graphs import captured
 from tilewise.emulator.host.runtime.memory import BUSY, CARD_UNINIT, INIT_BIT, PINNED, UNINIT, Allocation, describe
 from tilewise.emulator.host.runtime.releases import release
@@ -61,14 +61,9 @@ def cuda_malloc(s: Session, pointer: int, size: int, kind: int) -> int:
         s.memory.put(pointer, bytes(8))
         return codes.SUCCESS
     if kind < 2 and size > s.cuda.memory - sum(b.size for b in s.memory.device_blocks if not b.freed):
-        s.faults.add(
-            Kind.SMALL_ALLOCATION,
-            s.line,
-            f"{size} bytes do not fit a {s.cuda.machine.name} of {s.cuda.memory} bytes",
-            "check what cudaMalloc returns",
-            access="cudaMalloc",
-        )
-        return int(s.cuda.fail(codes.OUT_OF_MEMORY))
+        message = f"{size} bytes do not fit a {s.cuda.machine.name} of {s.cuda.memory} bytes"
+        hint = "check what cudaMalloc returns"
+        return refuse(s, codes.OUT_OF_MEMORY, message, hint, Kind.SMALL_ALLOCATION, access="cudaMalloc")
     name = argument_name(s, 0)
     host = kind > 0
     made = s.memory.allocate(
@@ -179,15 +174,8 @@ def _unallocated(s: Session, address: int, size: int, name: str, target: bool) -
     block = s.memory.find(address, near=True)
     if block is not None and not block.freed and 0 <= address - block.end < block.size:
         return _too_long(s, block, size, name, "writes" if target else "reads", 0)
-    s.faults.add(
-        Kind.COPY,
-        s.line,
-        f"{name} points to no memory: it was never allocated, or freed before",
-        "allocate it first",
-        array=name,
-        access="copy",
-    )
-    return int(s.cuda.fail(codes.INVALID_VALUE))
+    message = f"{name} points to no memory: it was never allocated, or freed before"
+    return refuse(s, codes.INVALID_VALUE, message, "allocate it first", array=name)
 
 
 def _holds_pointer(s: Session, address: int) -> bool:
@@ -222,8 +210,7 @@ def _wrong_direction(
         hint += f"or say {DIRECTIONS[right]}"
     else:
         hint = f"say {DIRECTIONS[right]}"
-    s.faults.add(Kind.COPY, s.line, message, hint, array=names[0], access="copy")
-    return int(s.cuda.fail(codes.INVALID_VALUE))
+    return refuse(s, codes.INVALID_VALUE, message, hint, array=names[0])
 
 
 def _where(side_: str) -> str:
@@ -236,46 +223,23 @@ def _check_lengths(s: Session, to: int, source: int, size: int, names: tuple[str
         block = s.memory.find(address)
         room = _bytes_left(s, address)
         if block is not None and block.freed:
-            s.faults.add(
-                Kind.USE_AFTER_FREE,
-                s.line,
-                f"the copy {verb} {describe(block)} after it was freed at line {block.freed}",
-                "free it after the copy",
-                array=name,
-                access="copy",
-                other_line=block.freed,
-            )
-            return int(s.cuda.fail(codes.INVALID_VALUE))
+            message = f"the copy {verb} {describe(block)} after it was freed at line {block.freed}"
+            hint, kind = "free it after the copy", Kind.USE_AFTER_FREE
+            return refuse(s, codes.INVALID_VALUE, message, hint, kind, array=name, other_line=block.freed)
         if size <= room or block is None:
             continue
         other = source if address == to else to
-        if _bytes_left(s, other) >= size and size % max(1, room) == 0 and size // max(1, room) in (2, 4, 8):
-            s.faults.add(
-                Kind.SMALL_ALLOCATION,
-                block.line,
-                f"{block.kind} of {block.size} bytes for {name}: the copy at line {s.line} needs {size}",
-                "allocate count * sizeof(type)",
-                array=name,
-                access="copy",
-                other_line=s.line,
-            )
-        else:
+        if _bytes_left(s, other) < size or size % max(1, room) or size // max(1, room) not in (2, 4, 8):
             return _too_long(s, block, size, name, verb, room)
-        return int(s.cuda.fail(codes.INVALID_VALUE))
+        message = f"{block.kind} of {block.size} bytes for {name}: the copy at line {s.line} needs {size}"
+        hint, kind = "allocate count * sizeof(type)", Kind.SMALL_ALLOCATION
+        return refuse(s, codes.INVALID_VALUE, message, hint, kind, line=block.line, array=name, other_line=s.line)
     return 0
 
 
 def _too_long(s: Session, block: Allocation, size: int, name: str, verb: str, room: int) -> int:
-    s.faults.add(
-        Kind.COPY,
-        s.line,
-        f"the copy of {size} bytes {verb} past the end of {describe(block)}",
-        f"{name} has {room} bytes here",
-        array=name,
-        access="copy",
-        other_line=block.line,
-    )
-    return int(s.cuda.fail(codes.INVALID_VALUE))
+    message = f"the copy of {size} bytes {verb} past the end of {describe(block)}"
+    return refuse(s, codes.INVALID_VALUE, message, f"{name} has {room} bytes here", array=name, other_line=block.line)
 
 
 def move(s: Session, to: int, source: int, size: int) -> None:
@@ -293,14 +257,8 @@ def cuda_copy2d(
     s: Session, to: int, to_pitch: int, source: int, from_pitch: int, width: int, height: int, kind: int
 ) -> int:
     if width > to_pitch or width > from_pitch:
-        s.faults.add(
-            Kind.COPY,
-            s.line,
-            f"rows of {width} bytes do not fit a pitch of {min(to_pitch, from_pitch)}",
-            "pitches and width are in bytes",
-            access="copy",
-        )
-        return int(s.cuda.fail(12))
+        message = f"rows of {width} bytes do not fit a pitch of {min(to_pitch, from_pitch)}"
+        return refuse(s, 12, message, "pitches and width are in bytes")
     for row in range(height):
         code = int(cuda_copy(s, to + row * to_pitch, source + row * from_pitch, width, kind, 0))
         if code:
@@ -316,19 +274,11 @@ def cuda_set(s: Session, to: int, value: int, size: int) -> int:
         return int(s.cuda.fail(s.cuda.sticky))
     block = s.memory.find(to)
     if block is None or not block.device:
-        s.faults.add(
-            Kind.COPY, s.line, "cudaMemset of memory that is not the card's", "memset is for the host", access="memset"
-        )
-        return int(s.cuda.fail(codes.INVALID_VALUE))
+        message = "cudaMemset of memory that is not the card's"
+        return refuse(s, codes.INVALID_VALUE, message, "memset is for the host", access="memset")
     if size > block.end - to or size < 0:
-        s.faults.add(
-            Kind.COPY,
-            s.line,
-            f"cudaMemset of {size} bytes goes past the end of {describe(block)}",
-            f"it has {block.end - to} bytes here",
-            access="memset",
-        )
-        return int(s.cuda.fail(codes.INVALID_VALUE))
+        message = f"cudaMemset of {size} bytes goes past the end of {describe(block)}"
+        return refuse(s, codes.INVALID_VALUE, message, f"it has {block.end - to} bytes here", access="memset")
     s.memory.set(to, value, size)
     block.written = True
     s.cuda.computed(size / s.cuda.machine.bandwidth)
@@ -348,35 +298,17 @@ def cuda_set2d(s: Session, to: int, pitch: int, value: int, width: int, height: 
 def cuda_symbol(s: Session, symbol: int, size: int, offset: int, data: int, kind: int, to: int) -> int:
     block = s.memory.find(symbol)
     if block is None or block.kind != "__device__":
-        s.faults.add(
-            Kind.COPY,
-            s.line,
-            f"{argument_name(s, 0 if to else 1)} is no __device__ or __constant__ variable",
-            "name the variable itself, not a pointer or its name in quotes",
-            access="symbol",
-        )
-        return int(s.cuda.fail(codes.BAD_SYMBOL))
+        message = f"{argument_name(s, 0 if to else 1)} is no __device__ or __constant__ variable"
+        hint = "name the variable itself, not a pointer or its name in quotes"
+        return refuse(s, codes.BAD_SYMBOL, message, hint, access="symbol")
     if offset + size > block.size:
-        s.faults.add(
-            Kind.COPY,
-            s.line,
-            f"{size} bytes at {offset} do not fit {block.name} of {block.size} bytes",
-            "sizes are in bytes",
-            array=block.name,
-            access="symbol",
-        )
-        return int(s.cuda.fail(codes.INVALID_VALUE))
+        message = f"{size} bytes at {offset} do not fit {block.name} of {block.size} bytes"
+        return refuse(s, codes.INVALID_VALUE, message, "sizes are in bytes", array=block.name, access="symbol")
     other = side(s, data)
     room = _bytes_left(s, data)
     if not other or size > room:
-        s.faults.add(
-            Kind.COPY,
-            s.line,
-            f"the copy of {size} bytes goes past the end of {argument_name(s, 1 if to else 0)}",
-            f"it has {room} bytes",
-            access="symbol",
-        )
-        return int(s.cuda.fail(codes.INVALID_VALUE))
+        message = f"the copy of {size} bytes goes past the end of {argument_name(s, 1 if to else 0)}"
+        return refuse(s, codes.INVALID_VALUE, message, f"it has {room} bytes", access="symbol")
     if to:
         move(s, symbol + offset, data, size)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from tilewise.emulator.host.lower.scalars import MAX_OVERFLOWS
 from tilewise.emulator.host.runtime.memory import BUSY, Allocation, describe
@@ -11,7 +12,8 @@ from tilewise.emulator.host.runtime.uninitialised_reads import uninitialised_rea
 from tilewise.emulator.machine.findings import Kind
 from tilewise.system.quantities import counted
 
-SEGMENTATION, ARITHMETIC, ABORTED = 139, 136, 134
+SEGMENTATION, ABORTED = 139, 134
+SIGNALS = {Kind.STACK: (SEGMENTATION, "stack overflow"), Kind.DIVISION: (136, "floating point exception")}
 MAX_INSPECTED = 1 << 20  # bytes of a range whose states are inspected
 
 
@@ -40,6 +42,13 @@ def beyond(s: Session, address: int, size: int) -> None:
     _unmapped(s, address, s.line, "access")
 
 
+def stopped(s: Session, kind: Kind, line: int, message: str, hint: str, **where: Any) -> None:
+    """A finding at which the real program would stop: so does this one."""
+    s.faults.add(kind, line, message, hint, **where)
+    status, signal = SIGNALS.get(kind, (SEGMENTATION, "segmentation fault"))
+    s.finish(status, "crash", f"line {line}: the program would be stopped here ({signal})")
+
+
 def report_access(s: Session, address: int, size: int, line: int, access: str) -> None:
     """Report what is wrong with an access; end the program if a real one would crash."""
     memory = s.memory
@@ -59,13 +68,11 @@ def report_access(s: Session, address: int, size: int, line: int, access: str) -
         return
     block = memory.find(address, near=True)
     if block is None or memory.on_stack(address):
-        s.faults.add(
-            Kind.OUT_OF_BOUNDS,
-            line,
-            f"{access} of {size} bytes outside every variable of the stack",
-            "check the index against the array's length; a pointer to a local variable is dead when its function ends",
-            access=access,
+        message = f"{access} of {size} bytes outside every variable of the stack"
+        hint = (
+            "check the index against the array's length; a pointer to a local variable is dead when its function ends"
         )
+        s.faults.add(Kind.OUT_OF_BOUNDS, line, message, hint, access=access)
         return
     if (state & 4).any() or (not block.host and address < block.end):
         _device(s, block, line, access)
@@ -128,7 +135,8 @@ def small_allocations(s: Session) -> None:
     """Replace overruns that extend to n * size bytes of a block of n bytes: the allocation lacks a sizeof."""
     for block, furthest, size, line, finding in s.overruns.values():
         missing = block.size * (size - 1)
-        if furthest < missing - 2 * size or "sizeof" in s.source.line(block.line):
+        counted_in_elements = block.kind == "std::vector" or "sizeof" in s.source.line(block.line)
+        if furthest < missing - 2 * size or counted_in_elements:
             continue
         s.faults.found = {k: f for k, f in s.faults.found.items() if f is not finding}
         s.faults.add(
@@ -148,22 +156,13 @@ def _unmapped(s: Session, address: int, line: int, access: str) -> None:
         message = f"line {line}: the program wants arguments and was given none: tilewise run FILE -- ARGUMENTS"
         s.finish(SEGMENTATION, "crash", message)
     if address < 1 << 16:
-        s.faults.add(
-            Kind.NULL_POINTER,
-            line,
-            f"{access} through a null pointer" + (f" (+{address} bytes)" if address else ""),
-            "give the pointer memory first, and check what malloc returned",
-            access=access,
-        )
-    else:
-        s.faults.add(
-            Kind.OUT_OF_BOUNDS,
-            line,
-            f"{access} at {address:#x}, which is no memory of this program",
-            "the pointer was never set, or an index is far too large",
-            access=access,
-        )
-    s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
+        message = f"{access} through a null pointer" + (f" (+{address} bytes)" if address else "")
+        hint = "give the pointer memory first, and check what malloc returned"
+        stopped(s, Kind.NULL_POINTER, line, message, hint, access=access)
+        return
+    message = f"{access} at {address:#x}, which is no memory of this program"
+    hint = "the pointer was never set, or an index is far too large"
+    stopped(s, Kind.OUT_OF_BOUNDS, line, message, hint, access=access)
 
 
 def _reads_arguments(s: Session, line: int) -> bool:
@@ -176,16 +175,9 @@ def _reads_arguments(s: Session, line: int) -> bool:
 
 
 def _device(s: Session, block: Allocation, line: int, access: str) -> None:
-    s.faults.add(
-        Kind.DEVICE_POINTER,
-        line,
-        f"the host {access}s {describe(block)}, which is memory of the card",
-        "copy it with cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost) first, or use cudaMallocManaged",
-        array=block.name,
-        access=access,
-        other_line=block.line,
-    )
-    s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
+    message = f"the host {access}s {describe(block)}, which is memory of the card"
+    hint = "copy it with cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost) first, or use cudaMallocManaged"
+    stopped(s, Kind.DEVICE_POINTER, line, message, hint, array=block.name, access=access, other_line=block.line)
 
 
 @runtime("rt_bad_index")
@@ -220,29 +212,22 @@ def divide(s: Session, least: int, line: int) -> None:
     message = (
         "the least integer is divided by -1: its type has no such number" if least else "an integer is divided by zero"
     )
-    s.faults.add(Kind.DIVISION, line, message, "check the divisor first", access="divide")
-    s.finish(ARITHMETIC, "crash", f"line {line}: the program would be stopped here (floating point exception)")
+    stopped(s, Kind.DIVISION, line, message, "check the divisor first", access="divide")
 
 
 @runtime("rt_null_call")
 def null_call(s: Session, line: int) -> None:
-    s.faults.add(
-        Kind.NULL_POINTER, line, "a null pointer to a function is called", "set the pointer first", access="call"
+    stopped(
+        s, Kind.NULL_POINTER, line, "a null pointer to a function is called", "set the pointer first", access="call"
     )
-    s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
 
 
 @runtime("rt_bad_call")
 def wild_call(s: Session, address: int, line: int) -> None:
     where = f"{address & (1 << 64) - 1:#x}"
-    s.faults.add(
-        Kind.OUT_OF_BOUNDS,
-        line,
-        f"a pointer to a function is called that is {where}, which is no function of its type here",
-        "give it the address of a function that takes and returns what the pointer's type says",
-        access="call",
-    )
-    s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
+    message = f"a pointer to a function is called that is {where}, which is no function of its type here"
+    hint = "give it the address of a function that takes and returns what the pointer's type says"
+    stopped(s, Kind.OUT_OF_BOUNDS, line, message, hint, access="call")
 
 
 @runtime("rt_no_return")
@@ -270,15 +255,8 @@ def stack(s: Session, size: int, limit: int, name_id: int, line: int) -> None:
 
 @runtime("rt_stack_overflow")
 def stack_overflow(s: Session, name_id: int) -> None:
-    line = s.line
-    s.faults.add(
-        Kind.STACK,
-        line,
-        f"{s.name(name_id)} calls itself until the stack is full",
-        "end the recursion",
-        array=s.name(name_id),
-    )
-    s.finish(SEGMENTATION, "crash", "the program would be stopped here (stack overflow)")
+    name = s.name(name_id)
+    stopped(s, Kind.STACK, s.line, f"{name} calls itself until the stack is full", "end the recursion", array=name)
 
 
 @runtime("rt_variable_length")
