@@ -3,7 +3,7 @@
 A fault is an edit of one line or more of a program of `public_files.txt`; it was written before it was first run, with
 what a finding must say. The programs are not part of this repository: `python tests/support/planted_faults.py FOLDER`
 reads FOLDER/owner+name/path, runs each fault by `tilewise run --json` and prints what was not named; `… FOLDER TEXT
-second`: those of the second draw, here those of the first."""
+second` (or `third`): those of a later draw, here those of the first."""
 
 from __future__ import annotations
 

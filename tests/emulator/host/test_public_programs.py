@@ -247,3 +247,94 @@ int main() {
 }
 """)
     assert (report.output, report.findings) == ("12 1234 3\n", [])
+
+
+def test_a_vector_takes_its_memory_from_the_programs_allocator(ran):
+    report = ran("""
+#include <vector>
+template <class T> struct Managed {
+  using value_type = T;
+  T *allocate(size_t n) { T *p = nullptr; cudaMallocManaged(&p, n * sizeof(T)); return p; }
+  void deallocate(T *p, size_t n) { cudaFree(p); }
+};
+template <class T, class A> T sum(const std::vector<T, A> &v) { T s = 0; for (T x : v) s += x; return s; }
+__global__ void count(int *a, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) a[i] = i; }
+int main() {
+  std::vector<int, Managed<int>> a(100);
+  count<<<4, 32>>>(a.data(), 100);
+  cudaDeviceSynchronize();
+  std::vector<int> b(a.begin(), a.end());
+  a.resize(101);
+  std::allocator<int> plain;
+  int *p = plain.allocate(2);
+  p[1] = 5;
+  printf("%d %d %d %d\\n", sum(a), sum(b), a[100], p[1]);
+  plain.deallocate(p, 2);
+}
+""")
+    assert (report.output, report.findings) == ("4950 4950 0 5\n", [])
+
+
+def test_an_overrun_vector_is_named(ran):
+    report = ran("""
+#include <vector>
+void fill(std::vector<float> &v, int n) { for (int i = 0; i <= n; i++) v[i] = i; }
+int main() {
+  std::vector<float> a(10), b(10, 1.0f), c(10);
+  std::vector<int> grown;
+  grown.push_back(1);
+  fill(b, 10);
+  printf("%d\\n", grown[1]);
+}
+""")
+    assert [(f.line, f.array) for f in report.faults] == [(4, "b"), (10, "grown")]
+
+
+def test_what_a_program_leaves_behind_that_lacks_a_file_is_no_leak(ran):
+    program = """
+#include <cstdlib>
+int main(int argc, char **argv) {
+  float *h = (float *)malloc(400), *d;
+  cudaMalloc(&d, 400);
+  FILE *in = fopen("data.bin", "rb");
+  if (!in) END;
+  free(h);
+  cudaFree(d);
+}
+"""
+    for end in ("exit(1)", "return 1", "abort()"):
+        report = ran(program.replace("END", end))
+        assert report.findings == []
+        assert report.status
+        assert report.wanted == ("" if end == "abort()" else "the file data.bin")
+    assert [f.kind for f in ran(program.replace("END", "return 0")).findings] == [Kind.LEAK, Kind.LEAK]
+    assert ran("int main(int argc, char **argv) { return argc < 2; }").wanted == "arguments"
+
+
+def test_a_class_template_is_a_template_argument(ran):
+    report = ran("""
+template <class T> struct Max { __device__ T operator()(T a, T b) const { return a > b ? a : b; } };
+template <class T> struct Sum { __host__ __device__ T operator()(T a, T b) const { return a + b; } };
+template <template <typename> class Op, typename T, int width = 32> __device__ T all(T v) {
+  for (int m = width / 2; m > 0; m /= 2) v = Op<T>()(v, __shfl_xor_sync(0xffffffff, v, m, width));
+  return v;
+}
+template <template <class> class Op, class T> struct Fold { Op<T> op; T of(T a, T b) { return op(a, b); } };
+template <template <class> class C, class T> T both(const C<T> &op) { return op(T(4), T(5)); }
+__global__ void reduce(int *x) {
+  int least = all<Max, int>(x[threadIdx.x]), sum = all<Sum>(x[threadIdx.x]);
+  if (threadIdx.x == 0) { x[32] = least; x[33] = sum; }
+}
+int main() {
+  int h[32], *d;
+  for (int i = 0; i < 32; i++) h[i] = i;
+  cudaMalloc(&d, 2 * sizeof h);
+  cudaMemcpy(d, h, sizeof h, cudaMemcpyHostToDevice);
+  reduce<<<1, 32>>>(d);
+  cudaMemcpy(h, d + 32, 8, cudaMemcpyDeviceToHost);
+  Fold<Sum, double> fold;
+  printf("%d %d %g %d\\n", h[0], h[1], fold.of(1.5, 2), both(Sum<int>()));
+  cudaFree(d);
+}
+""")
+    assert (report.output, report.findings) == ("31 496 3.5 9\n", [])

@@ -71,6 +71,24 @@ def test_a_program_that_wants_arguments_is_judged_as_before(check):
     report = check(program(size="atoi(argv[1])"))
     assert report.program is None
     assert report.ok
+    usage = check(program().replace("int n =", "if (argc < 2) return 1; int n ="))
+    assert "main: not judged: the program wants arguments and was given none" in usage.text()
+    file = check(program().replace("int n =", 'if (!fopen("x.bin", "r")) exit(1); int n ='))
+    assert "main: not judged: the program wants the file x.bin, which is not there" in " ".join(file.text().split())
+
+
+def test_a_main_beside_a_kernel_without_pointers_is_run(check):
+    report = check('#include <cstdio>\n__global__ void hello() { printf("%d\\n", threadIdx.x); }\n'
+                   "int main() { hello<<<1, 4>>>(); cudaDeviceSynchronize(); }\n")  # fmt: skip
+    assert report.program.output == "0\n1\n2\n3\n"
+    assert check("__global__ void set(int* x) { *x = 1; }\nint main() { int* d; set<<<1, 1>>>(d); }\n").program is None
+
+
+def test_bounds_of_arrays_that_are_too_large_to_look_at_are_judged_by_the_run_of_main(check):
+    text = " ".join(check(program(size="5000000")).text().split())
+    assert "x has 5000000 elements, more than are looked at here: barriers and shared memory were looked at" in text
+    assert "bounds in the run of main" in text
+    assert "not decided" not in text
 
 
 def test_a_race_that_the_program_never_has_belongs_to_other_sizes(check):

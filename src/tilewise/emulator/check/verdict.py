@@ -27,17 +27,24 @@ class Tried:
         return self.origin == "own" and self.done.launch.blocks is None
 
 
-def assign_basis(tried: Sequence[Tried], main: bool = False) -> str:
+def assign_basis(tried: Sequence[Tried], main: bool = False, ran: bool = False) -> str:
     """Set the basis of every finding; the sentence that states it. `main`: the file has one, so that sizes chosen here
-    count as other sizes."""
+    count as other sizes. `ran`: it came to its end and launched this kernel."""
     if any(t.origin == "given" for t in tried):
         return ""
     if any(t.origin == "free" for t in tried):
         done = tried[0].done
-        block = extent(done.geometry.block)
+        block, names = extent(done.geometry.block), ", ".join(done.bound.buffers)
+        if ran:
+            return (
+                f"{done.reason}: barriers and shared memory were looked at in blocks of {block} threads, bounds in the "
+                "run of main"
+            )
+        if not names:
+            return f"{done.reason}: barriers and shared memory were looked at in blocks of {block} threads"
         return (
             f"{done.reason}: barriers and shared memory were looked at in blocks of {block} threads; whether "
-            f"{', '.join(done.bound.buffers)} are long enough is not decided"
+            f"{names} are long enough is not decided"
         )
     own = [t for t in tried if t.origin == "own"]
     if own:

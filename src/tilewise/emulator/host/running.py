@@ -65,7 +65,14 @@ def build(path: str | Path, options: Options, report: Callable[[dict[str, Any]],
     except (KernelError, FileError) as error:
         if not options.lenient:
             raise
-        refused = {"status": error.exit_code, "ended": "refused", "message": str(error), "findings": [], "notes": []}
+        refused = {
+            "status": error.exit_code,
+            "ended": "refused",
+            "message": str(error),
+            "findings": [],
+            "notes": [],
+            "wanted": "",
+        }
         try:
             return _built(path, options, lambda document: report({**document, **refused}), [], Copies(), lenient=True)
         except (TilewiseError, RecursionError):

@@ -21,14 +21,17 @@ def template_head(reader: Reader) -> list[tree.TemplateParameter]:
     with reader.angles():
         while reader.token.text not in (">", ">>"):
             token = reader.token
+            templated = reader.at("template")
+            if templated:  # template <typename> class Op: its own parameters have no names that are used
+                with reader.local_scope():
+                    template_head(reader)
+                token = reader.token
             is_type = (token.text in ("typename", "class") and reader.peek(2).text in (",", ">", "=", ">>")) or (
                 token.text in ("typename", "class") and reader.peek().text in (",", ">", "=", "...")
             )
             type_ = None
             pack = False
             name = ""
-            if token.text == "template":
-                raise reader.error("template template parameters are not supported")
             constraint = "" if is_type else _constraint(reader)
             if is_type or constraint:
                 if is_type:
@@ -38,6 +41,8 @@ def template_head(reader: Reader) -> list[tree.TemplateParameter]:
                 if reader.token.kind == "name":
                     name = reader.advance().text
                 reader.local_types[-1].add(name)
+                if templated:
+                    reader.local_templates.add(name)
             else:
                 type_ = read_type.specifiers(reader, set())
                 if reader.token.kind == "number" and reader.token.origin:  # -D replaced the name
@@ -49,7 +54,7 @@ def template_head(reader: Reader) -> list[tree.TemplateParameter]:
             if reader.take("="):
                 default = read_type.template_argument(reader)
             where: dict[str, Any] = {"line": token.line, "column": token.column}
-            out.append(tree.TemplateParameter(name, is_type, default, type_, pack, constraint, **where))
+            out.append(tree.TemplateParameter(name, is_type, default, type_, pack, constraint, templated, **where))
             if not reader.take(","):
                 break
     _requirement(reader)

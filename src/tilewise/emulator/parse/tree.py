@@ -308,6 +308,7 @@ class TemplateParameter(Node):
     type: Any = None
     pack: bool = False
     constraint: str = ""  # the concept that a type must meet
+    templated: bool = False  # it stands for a class template
 
 
 @dataclass(eq=False, slots=True)

@@ -118,6 +118,19 @@ class FunctionType(Type):
         return f"{self.result}({', '.join(map(str, self.parameters))})"
 
 
+@dataclass(frozen=True)
+class TemplateName(Type):
+    """A class template that is itself given as a template argument."""
+
+    name: str
+    size = 1
+    align = 1
+    llvm = "ptr"
+
+    def __str__(self) -> str:
+        return self.name
+
+
 Slot = tuple[str, tuple[str, ...], bool]  # a virtual method: name, parameter types, const
 
 

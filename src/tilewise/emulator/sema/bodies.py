@@ -27,6 +27,8 @@ def body_of(p: SymbolTable, node: tree.Function, env: Environment, lenient: bool
                     reader.local_templates.add(name)
         for template in (*node.template, *(node.owner.template if node.owner is not None else ())):
             (reader.local_types if template.is_type else reader.local_values)[0].add(template.name)
+            if template.templated:
+                reader.local_templates.add(template.name)
         reader.local_values[0] |= {q.name for q in node.parameters}
         p.bodies[node] = read_statement.block(reader)
     return p.bodies[node]

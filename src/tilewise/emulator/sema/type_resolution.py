@@ -6,7 +6,16 @@ from typing import Any
 
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
-from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Scalar, Type
+from tilewise.emulator.parse.types import (
+    Array,
+    FunctionType,
+    Pointer,
+    Record,
+    Reference,
+    Scalar,
+    TemplateName,
+    Type,
+)  # fmt: skip
 from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
 
@@ -80,6 +89,8 @@ def _named(p: SymbolTable, node: tree.TypeName, env: Environment) -> Type:
 def _head(p: SymbolTable, node: tree.TypeName, env: Environment) -> Type:
     name = node.name
     bound = env.bindings.get(name)
+    if isinstance(bound, TemplateName) and node.arguments is not None:
+        return instantiate(p, bound.name, node, env)
     if isinstance(bound, Type):
         return bound
     for record in env.record.lineage if env.record is not None else ():
@@ -105,7 +116,11 @@ def _head(p: SymbolTable, node: tree.TypeName, env: Environment) -> Type:
 
 
 def argument(p: SymbolTable, node: Any, env: Environment) -> Any:
-    """A template argument: a type, or (value, its type)."""
+    """A template argument: a type, a class template, or (value, its type)."""
+    if isinstance(node, tree.TypeName) and node.arguments is None and not node.inner:
+        template = _template_named(p, node.name, env)
+        if template is not None:
+            return template
     if isinstance(node, tree.Name) and isinstance(env.bindings.get(node.name), Type):
         return env.bindings[node.name]
     if isinstance(node, tree.TypeName) and node.inner:  # is_integral<T>::value is parsed as a type
@@ -124,6 +139,18 @@ def argument(p: SymbolTable, node: Any, env: Environment) -> Any:
         return constants.evaluate(p, node, env)
     except Unknown:
         raise p.refusal("a template argument must be known before running", node.line, max(1, node.column)) from None
+
+
+def _template_named(p: SymbolTable, name: str, env: Environment) -> TemplateName | None:
+    """The class template that a name alone stands for; None for a type, the class itself inside a template included."""
+    if name in env.bindings:
+        return None
+    for record in env.record.lineage if env.record is not None else ():
+        if record.node is not None and (name in record.node.types or name == record.node.name.rpartition("::")[2]):
+            return None
+    found = next((c for c in p.names.candidates(name, env.scope) if c in p.entities.classes), "")
+    needed = found and any(t.default is None and not t.pack for t in p.entities.classes[found][0].template)
+    return TemplateName(found) if needed else None
 
 
 def instantiate(p: SymbolTable, name: str, node: tree.TypeName, env: Environment) -> Record:
@@ -158,7 +185,8 @@ def instantiate(p: SymbolTable, name: str, node: tree.TypeName, env: Environment
             bindings[parameter.name] = argument(p, parameter.default, type(env)(bindings, primary.scope))
         elif not parameter.pack:
             raise p.refusal(f"{name} needs a template argument for {parameter.name}", node.line, max(1, node.column))
-    return record_of(p, primary, bindings, f"{name}<{', '.join(map(spell, bindings.values()))}>")
+    spelled = ", ".join(map(spell, list(bindings.values())[: max(1, len(given))]))  # without what was left out
+    return record_of(p, primary, bindings, f"{name}<{spelled}>")
 
 
 def _with_defaults(p: SymbolTable, primary: tree.Class, given: list[Any], env: Environment) -> list[Any]:

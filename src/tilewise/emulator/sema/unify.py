@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.late import provide
-from tilewise.emulator.parse.types import ULONG, Array, FunctionType, Pointer, Record, Reference, Type
+from tilewise.emulator.parse.types import ULONG, Array, FunctionType, Pointer, Record, Reference, TemplateName, Type
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
 from tilewise.emulator.sema.type_resolution import resolve
 
@@ -19,7 +19,7 @@ def unify(
         return unify(p, written.of, type_, names, bound, env)
     if isinstance(written, tree.TypeAuto):
         return True
-    if isinstance(written, tree.TypeName) and written.name in names and not written.inner:
+    if isinstance(written, tree.TypeName) and written.name in names and not written.inner and not written.arguments:
         if bound.get(written.name) is None:
             bound[written.name] = type_
         return True
@@ -60,7 +60,9 @@ def _unify_class(
     for record in p.layout(type_).lineage:
         node = record.node
         values = record.arguments or [record.bindings.get(t.name) for t in (node.template if node is not None else [])]
-        if node is not None and values and node.name.rpartition("::")[2] == written.name.rpartition("::")[2]:
+        if node is not None and values and written.name in names:  # template <template <class> class C> f(C<int>)
+            bound.setdefault(written.name, TemplateName(node.name))
+        if node is not None and values and written.name.rpartition("::")[2] in (node.name.rpartition("::")[2], *names):
             for value, inner in zip(values, written.arguments or [], strict=False):
                 if isinstance(inner, tree.Name) and inner.name in names:
                     bound.setdefault(inner.name, value)

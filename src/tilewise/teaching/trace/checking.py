@@ -75,7 +75,8 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
                 if not tried:
                     raise
                 failed[f"{name} at other sizes"], stopped = error, True
-            ground = assign_basis(tried, program is not None)
+            ran = program is not None and program.ended == "exit" and name in launched(program)
+            ground = assign_basis(tried, program is not None, ran)
             tiles |= {name for t in tried if t.whole for name, *_ in t.done.launch.program.shared}
             made = [run_of(one, t.done, t.origin) for t in tried]
         except Exhausted as error:  # the call's budget, not this kernel's: what was found before is reported
@@ -125,6 +126,8 @@ def _with_program(
     if not_run(program):
         call = "tilewise run FILE " + ("< INPUT" if program.wanted == "input" else "-- ARGUMENTS")
         wanting = f"the program wants {program.wanted} and was given none: {call}"
+        if program.wanted not in ("input", "arguments"):
+            wanting = f"the program wants {program.wanted}, which is not there"
         failed[ENTRY] = EngineError(wanting if program.wanted else program.message)
         return runs, None
     for name in launched(program) & failed.keys():  # run by main, with every check

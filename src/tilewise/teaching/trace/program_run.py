@@ -26,7 +26,8 @@ INTERPRET = 2.0  # seconds
 MAIN = re.compile(r"\bmain\s*\(")
 ALLOCATES = re.compile(
     r"\bcuda(Malloc|HostAlloc|HostRegister)|__device__|__managed__|\bdevice_vector\b"
-)  # a main without any of these beside a kernel is only a sketch
+)  # a main without any of these beside a kernel with pointers is only a sketch
+POINTERS = re.compile(r"__global__[^{;]*\([^)]*[*\[]")
 MET = frozenset({  # what the program's own run would have shown
     Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED_READ, Kind.DIVERGENT_BARRIER, Kind.RACE, Kind.LAUNCH, Kind.ASSERTION,
 })  # fmt: skip
@@ -40,7 +41,7 @@ def run_of_program(
 
     `unsafe`: also where the system has no sandbox for it."""
     texts = [source.text, *(other.text for other in getattr(source, "others", ()) if Path(other.name).is_file())]
-    sketch = "__global__" in source.text and not any(map(ALLOCATES.search, texts))
+    sketch = POINTERS.search(source.text) is not None and not any(map(ALLOCATES.search, texts))
     if not MAIN.search(source.text) or sketch:
         return None
     options = Options(

@@ -1,22 +1,31 @@
 // std::vector and std::array.
 namespace std {
-template <class T> class vector {
+template <class T> struct allocator {
+    typedef T value_type;
+    T* allocate(size_t n) { T* p = (T*)__vector_memory(n * sizeof(T)); __vector_size(p, 0, n * sizeof(T)); return p; }
+    void deallocate(T* p, size_t n = 0) { __vector_free(p); }
+};
+// Memory of a vector: only elements may be accessed; in that of a program's allocator, every byte.
+template <class T> T* __room(size_t n, allocator<T>*) { return (T*)__vector_memory(n * sizeof(T)); }
+template <class T> void __resized(T* p, size_t before, size_t n, allocator<T>*) { __vector_size(p, before * sizeof(T), n * sizeof(T)); }
+template <class A> auto __room(size_t n, A* a) { return a->allocate(n); }
+template <class T, class A> void __resized(T* p, size_t before, size_t n, A*) {}
+template <class T, class A = allocator<T>> class vector {
     T* _data; size_t _size; size_t _room;
-    void _grow(size_t room) {
-        T* fresh = (T*)__vector_memory(room * sizeof(T));
+    void _grow(size_t room) { _move(_room_for(room), room); }
+    void _move(T* fresh, size_t room) {
         for (size_t i = 0; i < _size; ++i) { __make(fresh + i, std::move(_data[i])); __unmake(_data + i); }
-        if (_data) __vector_free(_data);
+        _free();
         _data = fresh; _room = room;
     }
+    T* _room_for(size_t n) { A a; return __room(n, &a); }
+    void _free() { if (_data) A().deallocate(_data, _room); }
+    void _count(size_t n) { A a; if (n != _size) __resized(_data, _size, n, &a); }
     T* _next() {  // memory for one more element: here, or in the larger buffer to which all will be moved
-        return _size < _room ? _data : (T*)__vector_memory((_room ? 2 * _room : 1) * sizeof(T));
+        return _size < _room ? _data : _room_for(_room ? 2 * _room : 1);
     }
     T& _taken(T* fresh) {
-        if (fresh != _data) {
-            for (size_t i = 0; i < _size; ++i) { __make(fresh + i, std::move(_data[i])); __unmake(_data + i); }
-            if (_data) __vector_free(_data);
-            _data = fresh; _room = _room ? 2 * _room : 1;
-        }
+        if (fresh != _data) _move(fresh, _room ? 2 * _room : 1);
         return _data[_size++];
     }
     void _copy(const T* from, size_t n) {
@@ -32,7 +41,7 @@ public:
     vector(vector&& o) : _data(o._data), _size(o._size), _room(o._room) { o._data = nullptr; o._size = 0; o._room = 0; }
     vector(initializer_list<T> l) : _data(nullptr), _size(0), _room(0) { reserve(l.size()); for (T* p = l.begin(); p != l.end(); ++p) push_back(*p); }
     template <class I> vector(I* first, I* last) : _data(nullptr), _size(0), _room(0) { for (; first != last; ++first) push_back(*first); }
-    ~vector() { clear(); if (_data) __vector_free(_data); }
+    ~vector() { clear(); _free(); }
     vector& operator=(const vector& o) { if (this != &o) { clear(); _copy(o._data, o._size); } return *this; }
     vector& operator=(vector&& o) { std::swap(_data, o._data); std::swap(_size, o._size); std::swap(_room, o._room); return *this; }
     size_t size() const { return _size; }
@@ -55,18 +64,18 @@ public:
     const T& front() const { return _data[0]; }
     const T& back() const { return _data[_size - 1]; }
     void reserve(size_t room) { if (room > _room) _grow(room); }
-    void clear() { for (size_t i = 0; i < _size; ++i) __unmake(_data + i); if (_size) __vector_size(_data, _size * sizeof(T), 0); _size = 0; }
+    void clear() { for (size_t i = 0; i < _size; ++i) __unmake(_data + i); _count(0); _size = 0; }
     void resize(size_t n) {
         if (n > _room) _grow(n);
         for (size_t i = n; i < _size; ++i) __unmake(_data + i);
-        if (n != _size) __vector_size(_data, _size * sizeof(T), n * sizeof(T));
+        _count(n);
         for (size_t i = _size; i < n; ++i) __make(_data + i);
         _size = n;
     }
     void resize(size_t n, const T& value) {
         if (n > _room) _grow(n);
         for (size_t i = n; i < _size; ++i) __unmake(_data + i);
-        if (n != _size) __vector_size(_data, _size * sizeof(T), n * sizeof(T));
+        _count(n);
         for (size_t i = _size; i < n; ++i) __make(_data + i, value);
         _size = n;
     }

@@ -53,6 +53,7 @@ def sleep(s: Session, duration: int) -> int:
 
 @runtime("exit")
 def exit_(s: Session, status: int) -> None:
+    s.gave_up = status != 0
     with s.memory.running():
         s.leave(status)
 

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
 from tilewise.emulator.host.runtime.host_faults import report_access
 from tilewise.emulator.host.runtime.memory import UNINIT
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
+
+DECLARED = re.compile(r"\bvector\s*<.*>\s*(\w+)\s*[({=;,]")
+FURTHER = re.compile(r"[)}]\s*,\s*(\w+)\s*[({=]")
+GROWN = re.compile(
+    r"([A-Za-z_][\w.\->]*?)(?:\[\w+\])?(?:\.|->)(?:push_back|emplace_back|resize|reserve|assign|insert)\b"
+)
+
+
+def vector_name(s: Session, line: int) -> str:
+    """The vector that this line declares or lets grow; of several, the next one without elements."""
+    text = s.source.line(line)
+    declared = DECLARED.search(text)
+    names = [declared[1], *FURTHER.findall(text, declared.end(1))] if declared else GROWN.findall(text)
+    made = sum(b.line == line and not b.freed for b in s.memory.blocks[-len(names) :]) if len(names) > 1 else 0
+    return str(names[made % len(names)]) if names else ""
 
 
 @runtime("__vector_memory")
@@ -14,7 +31,7 @@ def vector_memory(s: Session, size: int) -> int:
     if size < 0 or size > 1 << 46:
         s.console.error(b"terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n")
         s.finish(134, "abort", f"line {s.line}: a vector of {size} bytes")
-    return s.memory.allocate(max(1, size), "std::vector", s.line, state=0).address
+    return s.memory.allocate(max(1, size), "std::vector", s.line, vector_name(s, s.line), state=0).address
 
 
 @runtime("__vector_free")

@@ -34,7 +34,7 @@ INIT_BIT = 2  # in 3 and 6
 CARD_UNINIT, CARD_INIT = 4, 6
 BUSY = 8  # with 3: memory that a kernel or a copy may still write, until the host synchronises
 PINNED = ("cudaMallocHost", "cudaHostAlloc")
-HOST_AND_CARD = ("cudaMallocManaged", *PINNED)
+HOST_AND_CARD = ("cudaMallocManaged", "__managed__", *PINNED)
 
 
 @dataclass

@@ -32,6 +32,7 @@ HARMLESS = frozenset({
     "__cuda_last", "__cuda_sync", "__cuda_error_text", "__cuda_device", "__cuda_properties", "__cuda_attribute",
     "__now_ns", "clock", "time", "printf", "fprintf", "puts", "fflush",
 })  # fmt: skip
+ARGUMENT_COUNT = re.compile(r"\bargc\b")
 LINE = re.compile(r"\bline (\d{8,})\b")
 CTYPES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "i16": ctypes.c_int16, "i8": ctypes.c_int8,
           "ptr": ctypes.c_uint64, "float": ctypes.c_float, "double": ctypes.c_double, "i1": ctypes.c_bool}  # fmt: skip
@@ -73,11 +74,12 @@ class Session:
         self.cuda: Any = None
         self.files: Any = None  # the broker in the parent process
         self.sandbox = ""  # how this process is confined
-        self.at_end: list[Function] = []  # checks after a normal end or abort
+        self.at_end: list[Function] = []  # checks after a normal end
         self.at_exit: list[tuple[int, int | None]] = []  # functions of atexit; destructors and their objects
         self.overruns: dict[int, Any] = {}  # by block: how far, element size, line, finding
         self.before_report: list[Function] = []  # final checks, however the program ended
-        self.wanted = ""  # missing "arguments" or "input"
+        self.wanted = ""  # missing "arguments" or "input", or "the file …"
+        self.gave_up = False  # it ended by exit() with a status other than 0
         self.arguments = 0  # number of the program's arguments
         self.calls = 0  # of the runtime
         self.changes = 0  # calls that may have changed the card's memory
@@ -117,6 +119,8 @@ class Session:
         """Report the findings and end this process, even if that raises an error."""
         with self._lock:
             try:
+                if ended == "exit" and status:
+                    self.wanted = self.wanted or self._not_given()
                 lost = self._settle(ended)
                 if lost and ended == "exit":
                     status, ended, message = 4, "failed", lost
@@ -127,9 +131,17 @@ class Session:
             finally:
                 os._exit(status & 255)
 
+    def _not_given(self) -> str:
+        """What a program lacked that failed before its first launch: a file that it did not find, or arguments."""
+        if self.cuda is None or self.cuda.launches:
+            return ""
+        if "not opened" in self.state:
+            return f"the file {self.state['not opened'][0]}"
+        return "arguments" if not self.arguments and len(ARGUMENT_COUNT.findall(self.source.text)) > 1 else ""
+
     def _settle(self, ended: str) -> str:
         """Run the final checks and flush buffers; an error message if that fails."""
-        if ended in ("exit", "abort"):
+        if ended == "exit" and not (self.gave_up or self.wanted):
             for check in self.at_end:
                 try:
                     check(self)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tilewise.emulator.host.runtime.cuda_card import UninitialisedCopy
 
 NOT_BACK = "nothing was copied into it: cudaMemcpy(…, cudaMemcpyDeviceToHost) after the kernel brings results back"
-MAX_INSPECTED = 1 << 26  # bytes of a block in which uninitialised elements are counted
+MAX_INSPECTED = 1 << 26  # bytes of a copy in which uninitialised elements are counted
 
 
 def partial_copy_hint(block: Allocation) -> str:
@@ -127,9 +127,9 @@ def _never_stored(s: Session, copy: UninitialisedCopy, address: int, size: int, 
             other_line=line,
         )
         return
-    start = element * size
-    rest = s.memory.state(block.address + start, min(block.size - start, MAX_INSPECTED))
-    lacking = int(((rest & INIT_BIT) == 0).sum()) // size
+    without = (s.memory.state(block.address + copy.offset, min(copy.size, MAX_INSPECTED)) & INIT_BIT) == 0
+    lacking, first = int(without.sum()) // size, (copy.offset + int(without.argmax())) // size
+    element = first if lacking else element
     s.faults.add(
         Kind.UNCOVERED,
         copy.stored,
@@ -152,6 +152,10 @@ def _coverage_hint(grid: list[int], block: list[int], elements: int) -> str:
             )
         return "there are enough threads: check the guard and the index of the store"
     covered = f"x covers {grid[0] * block[0]} columns and y {grid[1] * block[1]} rows"
+    if threads < elements:
+        return (
+            f"{covered}, fewer than there are elements: round the grid up, (size + tile - 1) / tile, and check x and y"
+        )
     return f"{covered}: check that they are the matrix's, that the grid is rounded up, and the index of the store"
 
 
