@@ -1,4 +1,4 @@
-"""`simt_support` and `fuzz` for the tests of this folder; programs start warm."""
+"""`simt_support` and `fuzz` for the tests of this folder; programs start in a process that has the imports."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ sys.path[:0] = [str(Path(__file__).parent / part) for part in ("", "parse", "hos
 
 @pytest.fixture(autouse=True)
 def programs_start_warm(warm_starts: None) -> None:
-    """Half of what these tests took was starting Python."""
+    """Starting Python took half of the time of these tests."""

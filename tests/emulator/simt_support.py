@@ -16,7 +16,7 @@ def course(name):
 
 
 def evaluate(expression, ctype="int", dtype=np.int32, before="", top=""):
-    """The value of a C expression, as one thread sees it."""
+    """The value of a C expression, evaluated by one thread."""
     text = f"{top}\n__global__ void k({ctype}* out) {{ {before} out[0] = {expression}; }}"
     out = np.zeros(1, dtype)
     simt.launch(text, "k", (1,), (1,), [out])

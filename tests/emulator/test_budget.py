@@ -16,28 +16,28 @@ from tilewise.emulator.limits import Limits
 from tilewise.errors import LimitError
 
 
-def watchers():
+def watchdogs():
     return [thread for thread in threading.enumerate() if thread.name == "tilewise budget"]
 
 
-def for_ever():
+def run_forever():
     while True:
         sum(range(1000))
 
 
 def busy(seconds):
-    """In a frame of its own: what CPython 3.13 raises at the turn of a loop passes by its frame's own `with`."""
+    """In its own frame: what CPython 3.13 raises at a backward jump skips the `with` of the same frame."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pass
 
 
-def nothing_comes_later(seconds=0.6):
-    """What a watcher that was left behind would stop: whatever the thread does next."""
+def assert_no_later_stop(seconds=0.6):
+    """A watchdog that was left behind would stop this loop."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         sum(range(1000))
-    assert not watchers()
+    assert not watchdogs()
 
 
 def test_a_budget_used_up_while_it_is_entered(monkeypatch):
@@ -51,9 +51,9 @@ def test_a_budget_used_up_while_it_is_entered(monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", slow)
     with pytest.raises(LimitError, match=r"0\.01 s were used up"), budget.within(Limits(seconds=0.01)):
-        for_ever()
+        run_forever()
     monkeypatch.undo()
-    nothing_comes_later()
+    assert_no_later_stop()
 
 
 def test_budgets_used_up_as_their_call_ends(monkeypatch):
@@ -72,7 +72,7 @@ def test_budgets_used_up_as_their_call_ends(monkeypatch):
         except LimitError:
             stopped += 1
     assert stopped > 0
-    nothing_comes_later()
+    assert_no_later_stop()
 
 
 def test_a_watchdog_left_behind_does_not_stop_the_thread(monkeypatch):
@@ -86,10 +86,10 @@ def test_a_watchdog_left_behind_does_not_stop_the_thread(monkeypatch):
     with pytest.raises(LimitError):
         call()
     monkeypatch.undo()
-    nothing_comes_later()
+    assert_no_later_stop()
     with pytest.raises(LimitError, match=r"0\.03 s were used up"), budget.within(Limits(seconds=0.03)):
-        for_ever()  # the next call has a budget of its own
-    nothing_comes_later()
+        run_forever()  # the next call has a budget of its own
+    assert_no_later_stop()
 
 
 def test_a_budget_whose_call_was_left_without_its_exit_is_not_shared(monkeypatch):
@@ -104,7 +104,7 @@ def test_a_budget_whose_call_was_left_without_its_exit_is_not_shared(monkeypatch
 
 
 def test_waiting_for_a_pipe_counts_as_time(tmp_path):
-    """Only a core that others had, and a person who types, are not the program's own time."""
+    """Time waiting for a pipe counts; time without a core, and waiting for a terminal, does not."""
     (tmp_path / "waits.cu").write_text('#include <stdio.h>\nint main() { int n; scanf("%d", &n); return n; }\n')
     program = subprocess.Popen(
         [sys.executable, "-m", "tilewise", "run", "--limit-time", "1", str(tmp_path / "waits.cu")],
@@ -116,7 +116,7 @@ def test_waiting_for_a_pipe_counts_as_time(tmp_path):
 
 
 def test_a_call_ends_under_a_profiler():
-    """Coverage, cProfile and debuggers set one. A stop that was taken back kept CPython 3.11 from going on under it."""
+    """Coverage, cProfile and debuggers set one. A withdrawn exception made CPython 3.11 loop forever under it."""
     program = """
 import sys
 from tilewise.emulator import budget

@@ -1,4 +1,4 @@
-"""`device="simt"`: the ladder as an engine of matmul where there is no card, held against the oracle."""
+"""`device="simt"`: the ladder as a backend of matmul without a GPU, compared with the oracle."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_stacks_vectors_out_and_accumulate():
     np.testing.assert_allclose(out, 1 + M[0] @ N)
 
 
-def test_it_is_an_engine_with_a_plan():
+def test_it_is_a_backend_with_a_plan():
     M = np.ones((4, 4), np.float32)
     plan = tw.plan(M, M, device="simt", kernel="coarsened", tile=2)
     assert (plan.engine, plan.kernel, plan.tile) == ("simt", "coarsened", 2)
@@ -73,7 +73,7 @@ def test_it_is_an_engine_with_a_plan():
     assert "interpreted" in plan.why
 
 
-def test_what_it_refuses():
+def test_refusals():
     M = np.ones((3, 3), np.float32)
     with pytest.raises(ShapeError, match="whole tiles"):
         tw.matmul(M, M, device="simt", kernel="tiled", tile=2)

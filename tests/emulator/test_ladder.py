@@ -1,4 +1,4 @@
-"""The text that the card compiles, executed here: every rung agrees with the reference, and has no fault."""
+"""The kernels' text, executed by the emulator: every rung agrees with the reference and has no fault."""
 
 from __future__ import annotations
 

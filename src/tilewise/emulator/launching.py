@@ -57,18 +57,10 @@ def launch_text(
     assert full_grid is not None
     assert full_block is not None
     collector = Collector(loaded.source, limits)
-    run = Launch(
-        program,
-        Geometry(full_grid, full_block),
-        bound.arguments,
-        bound.symbols,
-        collector,
-        limits,
-        shared,
-        checks,
-        checks,
+    geometry = Geometry(full_grid, full_block)
+    outcome = execute(
+        Launch(program, geometry, bound.arguments, bound.symbols, collector, limits, shared, checks, checks)
     )
-    outcome = execute(run)
     findings = collector.findings()
     for finding in findings:
         describe(finding, bound)

@@ -1,4 +1,4 @@
-"""Threads one at a time from barrier to barrier: right kernels do not mind, wrong ones show wrong numbers."""
+"""Threads run one at a time from barrier to barrier: right kernels stay right, racing ones give wrong results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_right_kernel_gives_the_product_in_any_order(tile, n, backwards):
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_without_a_barrier_it_does_not(which):
+def test_without_a_barrier_the_product_is_wrong(which):
     lines = course("tiled_edges").splitlines()
     del lines[[i for i, line in enumerate(lines) if "__syncthreads" in line][which]]
     done = simulated("\n".join(lines), (5, 5, 5), 2)

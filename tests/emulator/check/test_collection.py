@@ -1,7 +1,7 @@
 """The collection of wrong kernels, each fault found at its line, and of right kernels that look wrong.
 
-A line of a wrong kernel says which kinds of fault are found there: `// fault: race, wrong-product`. Nothing may be
-found anywhere else, but for what a line marked `// may:` allows: a consequence that depends on shape or schedule.
+A comment marks the kinds of fault found at a line: `// fault: race, wrong-product`. Other findings are errors, except
+at lines marked `// may:`, whose consequences depend on shape or schedule.
 """
 
 from __future__ import annotations

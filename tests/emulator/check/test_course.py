@@ -13,15 +13,15 @@ from tilewise.teaching.trace.table import block_loads, uses_per_value
 
 
 def loads(result, block, phase, thread=None):
-    """(thread, array, asked, reached) of a block's loads in a phase; threads as (ty, tx)."""
+    """(thread, array, requested, reached) of a block's loads in a phase; threads as (ty, tx)."""
     events = result.events.of(EventKind.LOAD, block=block, phase=phase)
     out = []
     for i in range(len(events)):
         got = (int(events.got_row[i]), int(events.got_col[i]))
         who = divmod(int(events.thread[i]), result.run.block[0])
         if thread in (None, who):
-            asked = (int(events.row[i]), int(events.col[i]))
-            out.append((who, result.names[events.array[i]], asked, None if got[0] == NONE else got))
+            requested = (int(events.row[i]), int(events.col[i]))
+            out.append((who, result.names[events.array[i]], requested, None if got[0] == NONE else got))
     return out
 
 
@@ -53,7 +53,7 @@ def test_every_shared_value_is_read_by_two_threads(four):
 
 
 def test_values_are_counted_as_one_would_by_hand(three):
-    """At an edge some threads stand outside P, so values differ in how many read them."""
+    """At an edge some threads are outside P, so that values have different numbers of readers."""
     readers, uses = {}, three.events.of(EventKind.USE)
     for *value, thread in zip(uses.block, uses.phase, uses.array, uses.row, uses.col, uses.thread, strict=True):
         readers.setdefault(tuple(value), set()).add(thread)
@@ -100,7 +100,7 @@ def test_without_checks_block_0_0_phase_1(unchecked):
 
 def test_without_checks_block_1_1_phase_0(unchecked):
     wrong = [x for x in loads(unchecked, 3, 0) if x[2] != x[3]]
-    assert [(who, array, asked) for who, array, asked, _ in wrong] == [
+    assert [(who, array, requested) for who, array, requested, _ in wrong] == [
         ((1, 0), "M", (3, 0)),
         ((1, 1), "M", (3, 1)),
         ((0, 1), "N", (0, 3)),

@@ -1,4 +1,4 @@
-"""extern __shared__ memory and the third argument of a launch: what that does not give is out of bounds."""
+"""extern __shared__ memory has the size given by the third launch argument."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_run_finds_a_launch_without_bytes(tmp_path, body, interpret):
 
 @pytest.mark.drawn(3)  # each program is compiled in a process, 0.2 to 2 s
 @pytest.mark.parametrize("body", BODIES)
-def test_bytes_enough_are_no_fault(tmp_path, body):
+def test_enough_bytes_are_no_fault(tmp_path, body):
     text = program(body, ", 32 * sizeof(float)")
     assert check(text).clean
     path = tmp_path / "program.cu"
@@ -80,7 +80,7 @@ def test_bytes_enough_are_no_fault(tmp_path, body):
     assert run_program(path, capture=True).findings == []
 
 
-def test_a_vector_that_only_begins_inside_is_outside(tmp_path):
+def test_a_vector_that_ends_outside_is_a_fault(tmp_path):
     """8 bytes for vectors of 16."""
     path = tmp_path / "program.cu"
     path.write_text(program("vector", ", 8"))
@@ -118,16 +118,16 @@ HOST = """void multiply(const float *M, const float *N, float *P, int m, int k, 
 """
 
 
-def test_bytes_are_supplied_only_where_no_launch_says():
+def test_bytes_are_supplied_only_without_a_known_launch():
     alone = check(KERNEL)
     assert alone.clean
     assert check(KERNEL + HOST.replace("THIRD", ", 16 * sizeof(float)")).clean
-    assert check(KERNEL + HOST.replace("THIRD", ", bytes")).clean  # a size that only the host's caller knows
+    assert check(KERNEL + HOST.replace("THIRD", ", bytes")).clean  # a parameter of the host function
     without = check(KERNEL + HOST.replace(" THIRD", ""))
     assert any(f.kind == "out-of-bounds" and THIRD in f.hint for f in without.seen)
 
 
-def test_launch_takes_the_bytes_itself():
+def test_launch_takes_the_bytes_as_an_argument():
     text = program("subscript", "")
     P = np.arange(8, dtype=np.float32)
     assert launch(text, "work", (1,), (8,), (P, 8), checks=True, shared=32).findings == ()

@@ -18,7 +18,7 @@ def line_of(text, part, nth=0):
 
 
 def faults(text, **options):
-    """What is wrong, whatever that rests on."""
+    """Faults of any basis."""
     found = check(text, **options).findings
     return {(f.kind, f.line): f for f in found if f.severity is Severity.FAULT}
 
@@ -151,12 +151,12 @@ def test_the_rectangular_kernel_is_clean():
 
 
 @pytest.mark.parametrize(("name", "old", "new", "kind", "where"), WRONG, ids=[w[0] for w in WRONG])
-def test_one_thing_wrong(name, old, new, kind, where):
+def test_a_single_fault(name, old, new, kind, where):
     assert old in RECT
     text = RECT.replace(old, new, 1)
     found = faults(text)
     if name == "one phase too long":
-        assert not found  # the fill makes it harmless, and so it is called clean
+        assert not found  # the fill makes it harmless
         return
     assert found
     if kind is None:
@@ -166,7 +166,7 @@ def test_one_thing_wrong(name, old, new, kind, where):
     assert (kind, line_of(text, where)) in found, [(str(k), n) for k, n in found]
 
 
-def test_swapped_axes_are_called_so():
+def test_swapped_axes_are_named():
     text = RECT.replace("grid((n + TILE - 1) / TILE, (m", "grid((m + TILE - 1) / TILE, (n")
     text = text.replace("(n + TILE - 1) / TILE, (n", "(m + TILE - 1) / TILE, (n", 1)
     found = faults(text, shape=(3, 5, 11))
@@ -231,7 +231,7 @@ def test_costs_are_no_faults():
     assert Kind.UNCOALESCED in kinds
 
 
-def test_a_kernel_that_writes_nothing_but_zeros_is_no_difference_of_equal_operands():
+def test_all_zeros_are_not_taken_for_an_elementwise_difference():
     text = (
         "__global__ void zero(float* A, float* B, float* C, int n) {\n"
         "    int i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;\n"

@@ -1,4 +1,4 @@
-"""The launch in the file, evaluated in C's arithmetic for the sizes asked; and what the parameters mean."""
+"""Evaluation of the file's launch for the requested sizes, and the roles of parameters."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def test_grids(body, grid):
     assert geometry(host) == (grid, (16, 16, 1))
 
 
-def test_sizes_fixed_in_main_give_way_to_the_shape():
+def test_the_shape_replaces_sizes_fixed_in_main():
     host = "#define N 1024\nint main() { int m = 512; const int k = 256; float *a, *b, *c; dim3 t(16, 16);"
     host += "mm<<<dim3((N + 15) / 16, (m + 15) / 16), t>>>(a, b, c, m, k, N); return 0; }"
     assert geometry(host) == ((4, 2, 1), (16, 16, 1))
 
 
-def test_a_launch_that_cannot_be_known_is_said_so():
+def test_a_launch_that_cannot_be_evaluated_is_reported():
     host = "void run(float* A, float* B, float* C, int m, int k, int n) {"
     host += "int g = ask(); mm<<<g, 256>>>(A, B, C, m, k, n); }"
     run = check(KERNEL + host, shape=(4, 4, 4)).runs[0]
@@ -99,7 +99,7 @@ def test_m_n_k_by_how_they_are_used():
     assert "n: k = 9" in run.binding
 
 
-def test_names_that_leave_no_doubt():
+def test_unambiguous_names():
     kernel = KERNEL.replace("int m, int k, int n", "int numARows, int numAColumns, int numBRows, int numBColumns")
     kernel = (
         kernel.replace("r < m", "r < numARows").replace("c < n", "c < numBColumns").replace("i < k", "i < numBRows")
@@ -158,7 +158,7 @@ def test_an_output_that_the_host_clears_may_be_added_to():
     assert not check(kernel, shape=(3, 4, 5)).ok
 
 
-def test_usage_is_told_in_one_sentence():
+def test_usage_errors_are_one_sentence():
     for options in (
         {"shape": (0, 1, 1)},
         {"shape": (2, 2)},
@@ -182,7 +182,7 @@ def test_three_vectors_are_no_product():
     assert report.runs[0].shape is None
 
 
-def test_template_arguments_that_nobody_gave_are_asked_for():
+def test_missing_template_arguments_are_requested():
     text = course("block_tiled").split("#define CEIL_DIV")[0]
     with pytest.raises(UsageError, match="-D BM"):
         check(text)
@@ -294,7 +294,7 @@ int main() {
     assert [(str(f.kind), f.line) for f in report.faults] == [("out-of-bounds", 1)]
 
 
-def test_a_program_that_wants_input_is_told_how_it_gets_it(tmp_path):
+def test_a_program_that_lacks_input_gets_a_hint(tmp_path):
     path = tmp_path / "reads.cu"
     path.write_text("""\
 #include <cstdio>

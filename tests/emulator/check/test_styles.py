@@ -46,7 +46,7 @@ def test_the_ones_without_checks_overrun_silently_at_odd_sizes(name):
     assert all(t.requested != t.reached for t in overruns)
 
 
-def test_what_no_leading_dimension_took_part_in_is_called_undecidable():
+def test_an_index_without_a_leading_dimension_is_not_decidable():
     report = check(KERNELS / "one_dimension.cu", shape=(7, 7, 7))
     assert [f.array for f in report.findings if f.kind is Kind.NOT_DECIDABLE] == ["c"]
 

@@ -1,4 +1,4 @@
-"""What a verdict rests on: the program's own launch, other sizes, or nothing that anybody wrote."""
+"""The basis of findings: the program's own launch, other sizes, or not decided."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class TestOwnLaunch:
 
 
 class TestWithoutMain:
-    def test_what_needs_an_edge_happens_at_other_sizes(self):
+    def test_faults_that_need_an_edge_are_of_other_sizes(self):
         report = check(UNGUARDED)
         assert report.ok
         assert report.at_other_sizes
@@ -156,8 +156,8 @@ class TestWithoutMain:
         report = check(UNGUARDED.replace("        __syncthreads();\n        for", "        for"))
         assert "race" in kinds(report.seen)
 
-    def test_no_fault_rests_on_an_invented_launch(self):
-        """Two rows a thread: blocks of 16 x 16 would leave half of P out, and nobody said 16 x 16."""
+    def test_no_fault_rests_on_an_assumed_launch(self):
+        """Two rows per thread: assumed blocks of 16 x 16 would cover half of P."""
         text = """__global__ void mm(const float* A, const float* B, float* C, int n) {
             int row = (blockIdx.y * blockDim.y + threadIdx.y) + blockDim.y * gridDim.y, col = threadIdx.x;
             if (row >= n || col >= n) return;
@@ -169,7 +169,7 @@ class TestWithoutMain:
         assert "uncovered" in kinds(report.undecided)
         assert "not decided" in report.text()
 
-    def test_lengths_that_nobody_knows_are_not_decided(self):
+    def test_unknown_lengths_are_not_decided(self):
         text = """__global__ void sum(const float* x, float* out, int n) {
             __shared__ float part[256];
             int t = threadIdx.x, i = blockIdx.x * 256 + t;
@@ -217,7 +217,7 @@ class TestReadings:
         assert report.clean, [str(f) for f in report.faults]
         assert words in report.text()
 
-    def test_a_sum_that_ends_too_early_says_how_many_terms_it_has(self):
+    def test_the_number_of_terms_of_a_short_sum_is_reported(self):
         report = check(kernel(inner="K - 1"))
         assert "31 of 32 terms were added" in report.seen[0].hint
 
@@ -229,13 +229,13 @@ class TestReadings:
         assert "wrong-product" in kinds(report.seen)
         assert any("swapped" in f.hint for f in report.seen) or slip == "Ns[tx][i]"
 
-    def test_where_the_kernel_says_transposed_it_is_meant(self):
+    def test_a_kernel_that_mentions_transposition_is_not_wrong(self):
         turned = UNGUARDED.replace("P[Row * Width + Col]", "P[Col * Width + Row]")
         said = turned.replace("__global__", "// P is stored transposed\n__global__")
         assert "wrong-product" not in kinds(check(said).seen)
 
 
-def test_dynamic_shared_memory_ends_where_the_launch_says():
+def test_dynamic_shared_memory_has_the_size_of_the_launch():
     text = """__global__ void back(int* x, int n) {
         extern __shared__ int s[];
         int t = threadIdx.x;
@@ -276,7 +276,7 @@ def test_barriers_order_global_memory_within_a_block():
     assert "race" in kinds(check(text.replace("__syncthreads();", "")).seen)
 
 
-def test_empty_cells_of_a_tile_that_nobody_uses_are_no_fault():
+def test_unused_uninitialised_cells_of_a_tile_are_no_fault():
     text = """__global__ void pairs(const float* x, float* y, int n) {
         __shared__ float s[64];
         int t = threadIdx.x, i = blockIdx.x * 64 + t;
@@ -296,7 +296,7 @@ def test_empty_cells_of_a_tile_that_nobody_uses_are_no_fault():
     assert check(text.replace("STORED", "n").replace("cudaMemset(x, 0, n * 4)", "fill(x)")).clean  # main cannot run
 
 
-def test_what_only_rectangles_show_happens_at_other_sizes():
+def test_faults_of_rectangles_only_are_of_other_sizes():
     """K for every size: right where all three are the same."""
     report = check(kernel("C[r * K + c]", "s += A[r * K + i] * B[i * K + c]", "K", "K", "K"))
     assert report.ok
@@ -345,7 +345,7 @@ def test_the_median_report_of_a_wrong_kernel_is_short():
     assert lengths[len(lengths) // 2] < 25
 
 
-def test_a_block_that_is_not_the_tile_is_said():
+def test_a_block_that_differs_from_the_tile_is_reported():
     small = MAIN.replace("SIZE", "8").replace("dim3 block(TILE_WIDTH, TILE_WIDTH)", "dim3 block(2, 2)")
     report = check(UNGUARDED + small)
     assert any("blocks have 2 × 2 × 1 threads, but the tile" in f.hint for f in report.seen)
@@ -393,7 +393,7 @@ __global__ void k(int* d, int n) {
     assert [(str(f.kind), f.line, f.array) for f in check(fixed.replace("LENGTH", "64")).faults] == [
         ("out-of-bounds", 4, "s")
     ]
-    assert check(fixed.replace("LENGTH", "n")).ok  # who knows
+    assert check(fixed.replace("LENGTH", "n")).ok  # not decided
 
 
 def test_a_scan_reads_into_a_variable_before_it_stores():
@@ -437,7 +437,7 @@ int main() { int* d = made<int>(8); k<<<1, BLOCK>>>(d, 8); cudaDeviceSynchronize
      "C[i * n] = s;", True),
 ])  # fmt: skip
 def test_a_kernel_that_adds_its_inputs_is_no_product(body, multiplies):
-    """(A + Bᵀ)(Bᵀ − 1), element by element, is not held against A · B; an unrolled sum of products is."""
+    """(A + Bᵀ)(Bᵀ − 1) elementwise is not compared with A · B; an unrolled sum of products is."""
     report = check(
         f"""
 __global__ void k(float* A, float* B, float* C, int n) {{
@@ -473,7 +473,7 @@ __global__ void total(const float* x, float* sums) {
     ("", 7, "__syncthreads()", "__syncwarp()"),
 ])  # fmt: skip
 def test_a_warp_that_races_with_itself_is_advised_its_own_barrier(first, line, advice, never):
-    """Where one warp alone takes a branch, __syncthreads() would wait for threads that never come."""
+    """In a branch of one warp __syncthreads() would deadlock."""
     report = check(REDUCED.replace("FIRST", first), grid=(1,), block=(128,), args=ARRAYS)
     race = next(f for f in report.faults if str(f.kind) == "race")
     assert (race.line, race.array) == (line, "s")
@@ -502,7 +502,7 @@ int main() {
 
 
 @pytest.mark.parametrize(("cells", "bytes_"), [("128][128", 65536), ("1 << 28", 1 << 30), ("96][128", 0)])
-def test_shared_arrays_over_48_kib_are_a_fault_whatever_launches_them(cells, bytes_):
+def test_shared_arrays_over_48_kib_are_a_fault_under_every_launch(cells, bytes_):
     report = check(f"""
 __global__ void k(float* x) {{
     __shared__ float s[{cells}];
@@ -517,8 +517,8 @@ __global__ void k(float* x) {{
 @pytest.mark.parametrize(
     ("size", "launch"),
     [
-        ("4096", "mm<<<grid, block>>>(m, k, p, n);"),  # larger than what is looked at one by one
-        ("8", ""),  # a kernel that main leaves alone
+        ("4096", "mm<<<grid, block>>>(m, k, p, n);"),  # too large to run all blocks
+        ("8", ""),  # main does not launch it
         ("atoi(argv[1])", "mm<<<grid, block>>>(m, k, p, n);"),  # and no argument is given
     ],
 )

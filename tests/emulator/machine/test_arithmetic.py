@@ -76,6 +76,6 @@ def test_a_type_function_and_a_macro():
     assert evaluate("SQUARE(1 + 2) + twice(4)", top=top) == 17
 
 
-def test_the_card_puts_minus_zero_below_zero():
+def test_minus_zero_is_below_zero():
     assert evaluate("__float_as_uint(fmaxf(-0.0f, 0.0f))", "unsigned", np.uint32) == 0
     assert evaluate("__float_as_uint(fminf(0.0f, -0.0f))", "unsigned", np.uint32) == 0x80000000

@@ -1,4 +1,4 @@
-"""Lanes that part and meet again: branches, loops, jumps, calls."""
+"""Divergence and reconvergence of lanes: branches, loops, jumps, calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewise import emulator as simt
 from tilewise.errors import KernelError
 
 
-def test_both_branches_keep_to_their_lanes():
+def test_branches_run_for_their_lanes_only():
     assert per_thread("int x = 1; if (t % 2) x = 10; else { x = 20; x += t; } out[t] = x;", 4) == [
         20,
         10,
@@ -48,7 +48,7 @@ def test_switch_falls_through():
     assert per_thread(body, 4) == [11, 10, 5, 9]
 
 
-def test_ternaries_and_short_circuits_do_not_touch_what_they_skip():
+def test_ternaries_and_short_circuits_do_not_evaluate_skipped_operands():
     text = "__global__ void k(int* out, int* a, int n) { int t = threadIdx.x; out[t] = t < n ? a[t] : -1;"
     text += "if (t < n && a[t] > 1) out[t] = 7; }"
     out, a = np.zeros(6, np.int32), np.array([1, 2], np.int32)
@@ -66,9 +66,9 @@ def test_ternaries_and_short_circuits_do_not_touch_what_they_skip():
         "int* q = out; q += t; if (t <= 2) q = 0;",
     ],
 )
-@pytest.mark.parametrize("asked", ["if (q) *q = 7;", "if (q != NULL) *q = 7;", "if (!(q == nullptr)) q[0] = 7;"])
-def test_a_pointer_is_null_in_some_threads(declared, asked):
-    assert per_thread(f"out[t] = 0; {declared} {asked}", 6) == [0, 0, 0, 7, 7, 7]
+@pytest.mark.parametrize("guarded", ["if (q) *q = 7;", "if (q != NULL) *q = 7;", "if (!(q == nullptr)) q[0] = 7;"])
+def test_a_pointer_is_null_in_some_threads(declared, guarded):
+    assert per_thread(f"out[t] = 0; {declared} {guarded}", 6) == [0, 0, 0, 7, 7, 7]
 
 
 def test_a_null_pointer_of_one_thread_is_refused():

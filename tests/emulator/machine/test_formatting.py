@@ -1,4 +1,4 @@
-"""printf's quick way: the same bytes as the careful one, for formats and values drawn at random."""
+"""printf by Python's % operator gives the same bytes as the general formatter, for random formats and values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def drawn(r):
     return text.encode(), tag, bits if tag == 4 else r.choice([*WHOLES, r.getrandbits(64), r.getrandbits(20)])
 
 
-def test_the_quick_way_prints_what_the_careful_one_prints():
+def test_quick_formatting_equals_general_formatting():
     seed = next_seed()
     r = random.Random(seed)
     taken = 0

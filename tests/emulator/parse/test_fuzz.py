@@ -1,4 +1,4 @@
-"""Whatever text comes in: no crash, no hang past the limits, no exception but our own."""
+"""Any text: no crash, no time beyond the limits, only TilewiseErrors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IN_CI, IN_ALL, CHUNKS = 60, 100_000, 50
 
 
 def feed(number, text):
-    """One input through everything: read, run, judged, told. True where it ran."""
+    """Parse, run, judge and report one input; whether it ran."""
     start, refused = time.perf_counter(), None
     try:
         if number % 8 == 1:
@@ -95,7 +95,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize("what", FOUND)
-def test_what_was_found_once_is_told_in_words(what):
+def test_faults_found_by_earlier_runs_are_reported(what):
     text, words = FOUND[what]
     with pytest.raises(TilewiseError, match=words):
         check(text, shape=(3, 3, 3))

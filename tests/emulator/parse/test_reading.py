@@ -55,7 +55,7 @@ def test_conditionals_and_stringizing():
     assert evaluate("PICK(val) + SUM(3, SUM(4, 5))", before="int val1 = 100;", top=top) == 112
 
 
-def test_names_of_missing_headers_are_supplied_and_said():
+def test_names_of_missing_headers_are_supplied_and_reported():
     run = check(course("matrix_struct"), shape=(3, 3, 3), tile=2).runs[0]
     assert run.grid == (2, 2, 1)
     assert run.block == (2, 2, 1)
@@ -73,11 +73,11 @@ def test_tile_overrides_the_file():
     assert trace(text, shape=(8, 8, 8), tile=4).run.block == (4, 4, 1)
 
 
-def test_defines_from_outside_win():
+def test_defines_of_the_caller_override():
     assert trace(course("tiled_edges"), shape=(8, 8, 8), defines={"TILE_WIDTH": 8}).run.counters["phases"] == 1
 
 
-def test_wide_strings_and_host_code_are_left_aside():
+def test_wide_strings_and_host_code_are_skipped():
     host = """
     #include <vector>
     using namespace std;
@@ -102,7 +102,7 @@ def test_arrays_afterwards_are_the_product():
     assert np.array_equal(arrays["P"], arrays["M"] @ arrays["N"])
 
 
-def test_lines_are_counted_through_strings_that_go_on():
+def test_line_numbers_count_spliced_strings():
     text = '__global__ void k(int* x) {\n  printf("a\\\nb");\n  x[0] = y;\n}'
     with pytest.raises(KernelError) as error:
         check(text, args={"x": np.zeros(1, np.int32)}, grid=(1,), block=(1,))

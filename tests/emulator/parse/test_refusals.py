@@ -1,4 +1,4 @@
-"""What is not understood is refused with file, line, column and the line itself; never guessed."""
+"""Unsupported text is refused with file, line, column and the line itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def refusal(text, **options):
     return caught.value
 
 
-def test_the_slip_of_the_notes_is_named_at_its_place():
+def test_the_mistake_of_the_notes_is_located():
     with pytest.raises(KernelError) as caught:
         trace(KERNELS / "slip.cu", shape=(3, 3, 3), tile=2)
     error = caught.value
@@ -50,7 +50,7 @@ def test_a_comparison_is_no_template_call():
         ("int i = 5 $ 3;", "not $", "$"),
     ],
 )
-def test_refusals_point_at_the_word(body, message, column_of):
+def test_refusals_point_at_the_token(body, message, column_of):
     text = f"__global__ void k(float* A, float* B, float* C, int n) {{\n  {body}\n}}"
     error = refusal(text)
     assert message in error.message
@@ -85,7 +85,7 @@ def test_unclosed_things():
         + "__global__ void k(float* M, float* N, float* P, int n) { A }",
     ],
 )
-def test_what_never_ends_is_stopped(text):
+def test_infinite_loops_are_stopped(text):
     from tilewise.emulator.limits import Limits
 
     with pytest.raises((LimitError, KernelError)) as caught:
@@ -99,7 +99,7 @@ def test_recursion_is_refused():
     assert "calls itself" in refusal(text).message
 
 
-def test_what_shows_only_while_running_is_refused_at_its_line():
+def test_refusals_at_run_time_have_a_line():
     text = """__global__ void k(float* A, float* B, float* C, int n) {
         float* p = A;
         if (threadIdx.x) p = B;

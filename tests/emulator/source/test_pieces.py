@@ -1,4 +1,4 @@
-"""Pieces of a source, as the lexer's one expression takes them."""
+"""The lexer's regular expression, and literals."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SOURCE = Source("a.cu", "")
 
 
 @pytest.mark.parametrize("text", ["//" + "\\\n" * 10**6, "1'" * 10**6 + "1", "0x" + "f" * 10**6], ids=lambda t: t[:2])
-def test_a_long_one_takes_no_memory_a_character(text):
-    """An expression that keeps the way back took 250 bytes of it: a gigabyte for a file, within one call of C."""
+def test_long_tokens_take_constant_memory(text):
+    """A backtracking expression took 250 bytes per character: a gigabyte for a file, in one call of C."""
     tracemalloc.start()
     try:
         piece = PIECE.match(text)

@@ -32,10 +32,10 @@ class Stopped(Exception):
 
 
 class Schedule:
-    """Parties take turns; a party passes its turn on at a barrier and when it exits."""
+    """One party runs at a time, until it reaches a barrier or exits; then the next one runs."""
 
     def __init__(self, count: int, order: list[int], deadline: float) -> None:
-        self.turns = [threading.Semaphore(0) for _ in range(count)]
+        self.semaphores = [threading.Semaphore(0) for _ in range(count)]
         self.done = [False] * count
         self.order = order
         self.deadline = deadline
@@ -43,17 +43,17 @@ class Schedule:
         self.failure: BaseException | None = None
 
     def wait(self, party: int) -> None:
-        self.turns[party].acquire()
+        self.semaphores[party].acquire()
         if self.failure is not None or time.process_time() > self.deadline:
             raise Stopped
 
     def next(self, party: int) -> None:
-        """Pass the turn to the next party that has not exited, perhaps the same one."""
+        """Resume the next party that has not exited, perhaps the same one."""
         at = self.order.index(party)
         for step in range(1, len(self.order) + 1):
             other = self.order[(at + step) % len(self.order)]
             if not self.done[other]:
-                self.turns[other].release()
+                self.semaphores[other].release()
                 return
         self.finished.release()
 
@@ -211,7 +211,7 @@ def _block(launch: Launch, block: int, backwards: bool, deadline: float, recorde
     workers = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(len(parties))]
     for worker in workers:
         worker.start()
-    schedule.turns[schedule.order[0]].release()
+    schedule.semaphores[schedule.order[0]].release()
     schedule.finished.acquire()
     for worker in workers:
         worker.join()

@@ -82,8 +82,9 @@ def bind(
             raise UsageError(f"{program.entry} has no parameter {name}; it has {', '.join(sorted(known)) or 'none'}")
     bound = Bound({}, dict(constants), {}, {}, None, {}, shape)
     free = [v for v in program.parameters if v.name not in given]
-    by_itself = len(free) == len(program.parameters) or not _arrays(given)
-    matrices = assign_matrices(program, shape is not None) if by_itself else None
+    matrices = None
+    if len(free) == len(program.parameters) or not any(isinstance(v, np.ndarray) for v in given.values()):
+        matrices = assign_matrices(program, shape is not None)
     if matrices is not None and any(v.name in given for v in matrices.values()):
         matrices = None
     if matrices is not None and shape is not None:
@@ -93,10 +94,6 @@ def bind(
         if variable.name not in bound.arguments:
             _bind_given(program, bound, variable, given, checks)
     return bound
-
-
-def _arrays(given: Mapping[str, Any]) -> bool:
-    return any(isinstance(v, np.ndarray) for v in given.values())
 
 
 def _check_room(role: str, variable: Variable, extent: tuple[int, int], limits: Limits) -> None:
@@ -117,7 +114,7 @@ def _bind_product(
     meanings = assign_sizes(program, bound.matrices, dict(given))
     if meanings is None:
         raise UsageError(
-            f"the sizes of {program.entry} are not understood: give them with --arg NAME=VALUE "
+            f"the sizes of {program.entry} cannot be determined: give them with --arg NAME=VALUE "
             f"({', '.join(v.name for v in program.parameters)})"
         )
     m, k, n = shape
@@ -149,8 +146,8 @@ def _bind_product(
         bound.arguments[name] = dtype_of(variable.type).type(number)
         bound.symbols[name] = number
         bound.sizes[name] = number
-        word = {"all": "the size of all", "one": "batches", "off": "assumed", "tile": "tile"}.get(meaning, meaning)
-        bound.lines.append(f"{name}: {word} = {number}")
+        role = {"all": "the size of all", "one": "batches", "off": "assumed", "tile": "tile"}.get(meaning, meaning)
+        bound.lines.append(f"{name}: {role} = {number}")
     _bind_factors(program, bound, given)
 
 

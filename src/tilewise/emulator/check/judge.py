@@ -218,14 +218,14 @@ def cost_findings(costs: Costs, program: Program, source: Source) -> list[Findin
     for number, cost in costs.shared.items():
         if number in sites and cost.units > cost.least and cost.requests:
             each, best = cost.units / cost.requests, cost.least / cost.requests
-            words = f"{each:.1f} passes a warp through the banks (at worst {cost.worst}) where {best:.1f} would do"
-            out.append(_at(Kind.BANK_CONFLICT, sites[number], source, cost.units - cost.least, words))
+            message = f"{each:.1f} passes a warp through the banks (at worst {cost.worst}) where {best:.1f} would do"
+            out.append(_at(Kind.BANK_CONFLICT, sites[number], source, cost.units - cost.least, message))
             out[-1].hint = "pad the array's rows by one element, or let neighbouring threads read neighbouring words"
     for number, cost in costs.globals.items():
         if number in sites and cost.units >= 2 * cost.least and cost.units - cost.least > cost.requests:
             each, best = cost.units / cost.requests, cost.least / cost.requests
-            words = f"{each:.1f} sectors of 32 bytes a warp where {best:.1f} would do"
-            out.append(_at(Kind.UNCOALESCED, sites[number], source, cost.units - cost.least, words))
+            message = f"{each:.1f} sectors of 32 bytes a warp where {best:.1f} would do"
+            out.append(_at(Kind.UNCOALESCED, sites[number], source, cost.units - cost.least, message))
             out[-1].hint = "let threads with neighbouring threadIdx.x touch neighbouring elements"
     for number, (met, divided) in costs.branches.items():
         if number in sites and divided:
@@ -234,7 +234,7 @@ def cost_findings(costs: Costs, program: Program, source: Source) -> list[Findin
     return out
 
 
-def _at(kind: Kind, site: Site, source: Source, count: int, words: str = "") -> Finding:
+def _at(kind: Kind, site: Site, source: Source, count: int, message: str = "") -> Finding:
     span = site.span
     place = source.place(span.line, span.column, span.length)
-    return Finding(kind, f"{site.label}: {words}", place, count=count)
+    return Finding(kind, f"{site.label}: {message}", place, count=count)

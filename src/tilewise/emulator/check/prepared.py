@@ -48,26 +48,23 @@ class Prepared:
         self.function = function
         self.sites = find_launches(loaded.table, function.short)
         self.site = self.sites[0] if self.sites else None
-        self.first = self._compile()
-        self.matrices = assign_matrices(self.first) if not names_other_work(function.short) else None
+        self.program = self._compile()
+        self.matrices = assign_matrices(self.program) if not names_other_work(function.short) else None
         if self.matrices and multiplies_sums([t.text for t in tokens_of(function.tokens or [])], self.matrices):
             self.matrices = None
         self.constants = self._constant_sizes()
 
-    def _compile(self, launch_template: list[Any] | None = None) -> Program:
-        if launch_template is None:
-            launch_template = []
-            if self.site is not None and self.function.template:
-                launch_template = self._host(self.site, {}).template
-        self.template = template_values(self.loaded, self.function, launch_template)
+    def _compile(self) -> Program:
+        launch = self._host(self.site, {}).template if self.site is not None and self.function.template else []
+        self.template = template_values(self.loaded, self.function, launch)
         return compile_entry(self.loaded, self.function, self.template)
 
     def launched_at(self, site: LaunchSite | None) -> Prepared:
-        """The same kernel by another launch of the file, which may be of another template argument."""
+        """The same kernel as another launch of the file uses it, perhaps with other template arguments."""
         one = copy(self)
         if site is not self.site:
             one.site = site
-            one.first = one._compile() if self.function.template else one.first
+            one.program = one._compile() if self.function.template else one.program
         return one
 
     @property
@@ -78,12 +75,12 @@ class Prepared:
         """Sizes that are constants of the file, not parameters, and their meanings."""
         if self.matrices is None:
             return {}
-        parameters = {v.name for v in self.first.parameters}
-        walking = dict.fromkeys(self.first.symbols[s] for _, s in self.first.usage)
+        parameters = {v.name for v in self.program.parameters}
+        walking = dict.fromkeys(self.program.symbols[s] for _, s in self.program.usage)
         names = [
             s for s in walking if isinstance(s, str) and s not in parameters and "." not in s and s not in TILE_NAMES
         ]
-        fixed = [s for s in self.first.symbols if isinstance(s, int)]  # rows of `float A[N][N]`
+        fixed = [s for s in self.program.symbols if isinstance(s, int)]  # rows of `float A[N][N]`
         if not names and fixed:
             names = [n for n, v in self.loaded.integers.items() if v in fixed and n not in TILE_NAMES][:1]
         if not names:
@@ -94,7 +91,7 @@ class Prepared:
         letters = [n for n in ("M", "K", "N") if n in self.loaded.integers and n not in names]
         if 1 < len(names) + len(letters) <= 3 and all(n.upper() in ("M", "N", "K") for n in names):
             names += [n for n in letters if n not in names]
-        used = strides_of(self.first, self.matrices)
+        used = strides_of(self.program, self.matrices)
         if len(names) == 3:
             return three_sizes(names, used)
         if len(names) == 2:
@@ -109,11 +106,11 @@ class Prepared:
             return True
         numbers = [
             v
-            for v in self.first.parameters
+            for v in self.program.parameters
             if isinstance(v.type, Scalar) and not v.type.floating and v.type is not types.BOOL
             if v.name not in TILE_NAMES
         ]
-        structs = any(matrix_struct(v.type) is not None for v in self.first.parameters)
+        structs = any(matrix_struct(v.type) is not None for v in self.program.parameters)
         return len(numbers) == 1 and not structs and size_by_name(numbers[0].name) is None
 
     def for_shape(self, shape: Shape | None) -> tuple[Prepared, dict[str, int]]:
@@ -146,7 +143,7 @@ class Prepared:
 
     def literal_tile(self) -> int | None:
         """The side of the square tiles that the kernel itself declares in shared memory."""
-        for _, _, dims, external in self.first.shared:
+        for _, _, dims, external in self.program.shared:
             if not external and len(dims) == 2 and 2 <= dims[0] <= 32 and dims[1] - dims[0] in (0, 1):
                 return int(dims[0])
         return None
@@ -157,7 +154,7 @@ class Prepared:
         return self.loaded.own_tile is not None or self.literal_tile() is not None
 
     def widest_tile(self) -> int | None:
-        sides = [d for _, _, dims, external in self.first.shared if not external for d in dims if len(dims) == 2]
+        sides = [d for _, _, dims, external in self.program.shared if not external for d in dims if len(dims) == 2]
         return max(sides) if sides else None
 
     # -- the file's own launch

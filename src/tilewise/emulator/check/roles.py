@@ -15,7 +15,7 @@ from tilewise.emulator.source.lexer import closing
 
 ROLE_LETTERS = {"a": "M", "m": "M", "b": "N", "n": "N", "c": "P", "p": "P", "x": "M", "y": "N", "z": "P"}
 ROLE_DIGITS = {"1": "M", "2": "N", "3": "P"}
-OUTPUT_WORDS = ("result", "out", "output", "res", "prod", "product", "dst", "ans", "ret")
+OUTPUT_NAMES = ("result", "out", "output", "res", "prod", "product", "dst", "ans", "ret")
 PRODUCT = re.compile(r"(?i)mul|gemm|mm|prod|dot|tiled?_?m")
 OTHER_WORK = re.compile(
     r"(?i)blur|conv|stencil|filter|hist|scan|sort|transp|add|plus|subtract|sobel|gr[ae]y|image|img|heat|laplac|jacobi|"
@@ -40,7 +40,7 @@ def normalised_name(name: str) -> str:
 
 def role_by_name(name: str) -> str | None:
     text = normalised_name(name)
-    if text in OUTPUT_WORDS:
+    if text in OUTPUT_NAMES:
         return "P"
     if text in ROLE_LETTERS:
         return ROLE_LETTERS[text]
@@ -89,18 +89,18 @@ def names_other_work(kernel: str) -> bool:
     return OTHER_WORK.search(kernel) is not None and PRODUCT.search(kernel) is None
 
 
-def multiplies_sums(words: list[str], matrices: dict[str, Variable]) -> bool:
+def multiplies_sums(tokens: list[str], matrices: dict[str, Variable]) -> bool:
     """Whether the sum of an element of M and one of N is a factor, as in no semiring's product."""
     names = {matrices[role].name for role in "MN"}
-    at = [i for i, word in enumerate(words[:-1]) if i > 1 and word in names and words[i + 1] == "["]
-    ends = {i: closing(words, i + 1) for i in at}
+    at = [i for i, token in enumerate(tokens[:-1]) if i > 1 and token in names and tokens[i + 1] == "["]
+    ends = {i: closing(tokens, i + 1) for i in at}
     for i in at:
         sign = ends[i] + 1
-        end = ends.get(sign + 1, len(words))
+        end = ends.get(sign + 1, len(tokens))
         in_brackets = (
-            words[i - 1] == "(" and words[sign : sign + 1] in (["+"], ["-"]) and words[end + 1 : end + 2] == [")"]
+            tokens[i - 1] == "(" and tokens[sign : sign + 1] in (["+"], ["-"]) and tokens[end + 1 : end + 2] == [")"]
         )
-        if in_brackets and words[sign + 1] != words[i] and "*" in (words[i - 2], *words[end + 2 : end + 3]):
+        if in_brackets and tokens[sign + 1] != tokens[i] and "*" in (tokens[i - 2], *tokens[end + 2 : end + 3]):
             return True
     return False
 
@@ -192,10 +192,10 @@ def size_by_name(name: str) -> str | None:
         flipped = re.match(r"^(rows?|cols?|columns?|width|height|w|h)(?:of)?([abcmnp123])$", text)
         if flipped is None:
             return None
-        letter, word = flipped.group(2), flipped.group(1)
+        letter, axis = flipped.group(2), flipped.group(1)
     else:
-        letter, word = match.group(1), match.group(2)
-    rows = word[0] in "rh"
+        letter, axis = match.group(1), match.group(2)
+    rows = axis[0] in "rh"
     table = {"M": ("m", "k"), "N": ("k", "n"), "P": ("m", "n")}
     return table[ROLE_LETTERS.get(letter) or ROLE_DIGITS[letter]][0 if rows else 1]
 

@@ -58,7 +58,6 @@ class Setting:
     """A launch that is about to run."""
 
     prepared: Prepared
-    program: Program
     bound: Bound
     geometry: Geometry
     site: LaunchSite | None
@@ -70,6 +69,10 @@ class Setting:
     blocks: np.ndarray | None = None
     assumed: bool = False  # the file does not launch the kernel: grid or block are assumed
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def program(self) -> Program:
+        return self.prepared.program
 
 
 @dataclass
@@ -128,16 +131,16 @@ def _requested(prepared: Prepared, launch: AtShape, seed: Seed, limits: Limits, 
     current, bound = _bound(prepared, launch, limits, seed, checks)
     value = current.evaluate_launch(bound)
     dynamic = value.shared if value is not None else None
-    setting = Setting(current, current.first, bound, Geometry((1, 1, 1), (1, 1, 1)), None, dynamic, limits, checks)
+    setting = Setting(current, bound, Geometry((1, 1, 1), (1, 1, 1)), None, dynamic, limits, checks)
     _set_geometry(setting, value, launch)
     return setting
 
 
 def _own(prepared: Prepared, own: OwnLaunch, seed: Seed, limits: Limits) -> Setting:
     """The program's own launch; of a large grid, the corners and some blocks."""
-    bound = bind_own(prepared.first, own, prepared.loaded.integers, seed)
+    bound = bind_own(prepared.program, own, prepared.loaded.integers, seed)
     geometry = Geometry(own.grid, own.block)
-    setting = Setting(prepared, prepared.first, bound, geometry, own.site, own.shared, limits)
+    setting = Setting(prepared, bound, geometry, own.site, own.shared, limits)
     setting.blocks = _some_blocks(geometry, bound.shape[1] if bound.shape else 16)
     if setting.blocks is not None:
         setting.notes.append(f"{len(setting.blocks)} of its {geometry.blocks} blocks were run")
@@ -146,14 +149,14 @@ def _own(prepared: Prepared, own: OwnLaunch, seed: Seed, limits: Limits) -> Sett
 
 def _with_free_sizes(prepared: Prepared, own: OwnLaunch | None, seed: Seed, limits: Limits) -> Simulation:
     """Run with large arrays, and keep the findings that hold for every launch: barriers and shared memory."""
-    program = prepared.first
+    program = prepared.program
     block = own.block if own is not None else _literal_block(prepared)
     grid = tuple(2 if f"blockIdx.{axis}" in builtins_used(prepared.function) else 1 for axis in "xyz")
     geometry = Geometry((grid[0], grid[1], grid[2]), block)
     bound = bind_free(program, own, max(1, geometry.blocks * geometry.threads - 3), seed)
     dynamic = own.shared if own is not None else None
     brief = replace(limits, seconds=min(limits.seconds, FREE_SECONDS))
-    setting = Setting(prepared, program, bound, geometry, None, dynamic, brief, assumed=True)
+    setting = Setting(prepared, bound, geometry, None, dynamic, brief, assumed=True)
     made = run(setting)
     unknown = _unknown_sizes(program, own)
     ends = dynamic == 0 or (dynamic is not None and not unknown)  # the size of extern __shared__ memory is known
@@ -164,7 +167,7 @@ def _with_free_sizes(prepared: Prepared, own: OwnLaunch | None, seed: Seed, limi
         f
         for f in made.findings
         if _holds_for_all_launches(f, prepared, own, unknown)
-        or (ends and _in_dynamic(f, bound))
+        or (ends and f.kind is Kind.OUT_OF_BOUNDS and f.array in bound.dynamic)
         or (f.kind, f.line, f.array) in always
     ]
     return made
@@ -181,10 +184,6 @@ def _faults_of_one_thread(setting: Setting, own: OwnLaunch | None, seed: Seed) -
     return {(f.kind, f.line, f.array) for f in made.findings if f.kind is Kind.OUT_OF_BOUNDS and f.array in declared}
 
 
-def _in_dynamic(finding: Finding, bound: Bound) -> bool:
-    return finding.kind is Kind.OUT_OF_BOUNDS and finding.array in bound.dynamic
-
-
 def _unknown_sizes(program: Program, own: OwnLaunch | None) -> list[str]:
     """The integer parameters whose values no launch gives."""
     whole = [
@@ -197,16 +196,16 @@ def _unknown_sizes(program: Program, own: OwnLaunch | None) -> list[str]:
 def _holds_for_all_launches(finding: Finding, prepared: Prepared, own: OwnLaunch | None, unknown: list[str]) -> bool:
     """Whether a finding of a run with assumed sizes holds for every launch: races in a tile of declared length or under
     a known block. WAW races may be an effect of the assumed sizes."""
-    declared = {name for name, _, _, external in prepared.first.shared if not external}
+    declared = {name for name, _, _, external in prepared.program.shared if not external}
     block_known = own is not None
     if finding.kind is Kind.LAUNCH:  # too many __shared__ bytes; of a program's own launch, its run reports it
-        return own is None and not prepared.function.template and not prepared.first.supplied
+        return own is None and not prepared.function.template and not prepared.program.supplied
     if finding.kind is Kind.DIVERGENT_BARRIER:
         return block_known
     if finding.kind is Kind.RACE:
         return finding.hazard != "WAW" and (finding.array in declared or block_known)
     if finding.kind is not Kind.OUT_OF_BOUNDS:  # an uninitialised read depends on the sizes at which the cell is stored
-        unknown = _unknown_sizes(prepared.first, None)
+        unknown = _unknown_sizes(prepared.program, None)
     return finding.array in declared and block_known and not unknown
 
 
@@ -216,7 +215,7 @@ def _literal_block(prepared: Prepared) -> tuple[int, int, int]:
     if "threadIdx.y" in used:
         width = tile if tile is not None and tile <= 32 else 16
         return (width, width, 1)
-    rows = [dims[0] for _, _, dims, external in prepared.first.shared if not external and len(dims) == 1]
+    rows = [dims[0] for _, _, dims, external in prepared.program.shared if not external and len(dims) == 1]
     sizes = [n for n in rows if n is not None and 32 <= n <= 1024] or [prepared.loaded.own_tile or 256]
     return (max(1, min(sizes[0], 1024)), 1, 1)
 
@@ -247,7 +246,7 @@ def _bound(
 
     def bound(one: Prepared) -> Bound:
         width = one.loaded.width
-        return bind(one.first, launch.shape, launch.args, constants, limits, seed, zeroed, checks, width)
+        return bind(one.program, launch.shape, launch.args, constants, limits, seed, zeroed, checks, width)
 
     made = bound(current)
     passed = current.passed_constants(made)

@@ -109,7 +109,7 @@ def _guard_hint(finding: Finding, bound: Bound) -> str:
 
 
 def _race(finding: Finding, first: Touch) -> str:
-    words = {
+    action = {
         "RAW": "reads what another thread writes",
         "WAR": "overwrites what another thread still reads",
         "WAW": "writes where another thread writes",
@@ -123,7 +123,7 @@ def _race(finding: Finding, first: Touch) -> str:
         other = f" (line {finding.other_place.line})"
     between = "with no barrier between them" if finding.scope == "within a block" else "in another block"
     return (
-        f"{finding.hazard} race {finding.scope}, {finding.count} times: {who(first)} {words}, {between}: "
+        f"{finding.hazard} race {finding.scope}, {finding.count} times: {who(first)} {action}, {between}: "
         f"{cell(finding.array, first.reached)}{other}"
     )
 

@@ -76,7 +76,7 @@ class AssignCompiler(PlaceCompiler):
             assert place.variable is not None
             self.note_sum(place, value, node)
             return self.register_assign(place.variable, value, node)
-        self.note_fed(place, value)
+        self.note_from_global(place, value)
         self.note_members(place, value)
         locate = self.locator(place)
         put = self.store_at(place, value.from_global)
@@ -109,7 +109,7 @@ class AssignCompiler(PlaceCompiler):
         for leaf in range(leaf_count(place.type)):
             self.flow.note_member((variable.key, place.offset + leaf), given.get(leaf))
 
-    def note_fed(self, place: Lvalue, value: Operand) -> None:
+    def note_from_global(self, place: Lvalue, value: Operand) -> None:
         if (value.loads or value.from_global) and place.variable is not None and place.kind in ("register", "cells"):
             self.flow.add(self.flow.from_global, place.variable.key)
 
@@ -149,7 +149,7 @@ class AssignCompiler(PlaceCompiler):
             self.pointer_roots[id(holder)] = frozenset()
             self.kept.append(holder)
         new = self.converted(self.operate(op, holder, value, node, node, vn), place.type, node)
-        self.note_fed(place, value)
+        self.note_from_global(place, value)
         put, fn = self.store_at(place, True), new.fn
         shared = place.kind == "shared"
 

@@ -210,7 +210,7 @@ class StmtCompiler(DeclarationCompiler):
             elif isinstance(expected, types.Reference):
                 place = self.place(node.value)
                 if place is None:
-                    raise self.refuse("a reference to a mere value is returned", node)
+                    raise self.refuse("a reference to a temporary is returned", node)
                 value = self.address(place, types.Pointer(place.type))
             elif expected is types.VOID:
                 raise self.refuse("a kernel or void function returns no value", node)

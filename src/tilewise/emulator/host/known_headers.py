@@ -1,4 +1,4 @@
-"""Headers that are known by name, and the file of `headers/` that replaces each ('' for none)."""
+"""Known headers, and the file of `headers/` that replaces each ('' for none)."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ FOLDERS = {
     "cub/": "cub/cub.cuh",
     "opencv2/": "opencv2/opencv.hpp",
 }
-REPLACED = ("stb_image.h", "stb_image_write.h")  # preferred to a project's file, which has thousands of lines
+REPLACED = ("stb_image.h", "stb_image_write.h")  # preferred to a project's file, which is long
 # of courses and samples: a project's own copy is searched in its usual folders, too
 COPIED = ("helper_cuda.h", "cutil.h", "helper_math.h", "course_timers.h", "book.h", "by_example.h")
 NEEDS: dict[str, tuple[str, ...]] = {

@@ -123,7 +123,7 @@ def _built(
     session = Session(unit.source, options, report)
     session.faults.notes += notes
     session.faults.notes += [
-        f"<{h}> is not included: its words are taken as another header may bring them" for h in unit.implied
+        f"<{h}> is not included: its names are declared as if another header included it" for h in unit.implied
     ]
     entities = declared.entities
     session.faults.notes += [f"not read, and not used: {str(e).splitlines()[0]}" for e in entities.refusals[:MAX_NOTED]]

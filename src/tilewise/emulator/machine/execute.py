@@ -144,15 +144,8 @@ def make_context(
 ) -> Context:
     program = launch.program
     c = Context(
-        launch.geometry,
-        blocks,
-        program.slots,
-        program.memos,
-        launch.collector,
-        launch.limits,
-        deadline,
-        lanes,
-    )
+        launch.geometry, blocks, program.slots, program.memos, launch.collector, launch.limits, deadline, lanes
+    )  # fmt: skip
     c.checks = launch.checks
     c.buffers = shared_buffers(launch, len(blocks), names)
     if len(blocks) > 1:

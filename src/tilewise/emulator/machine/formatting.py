@@ -101,7 +101,7 @@ def format_quickly(how: PythonFormat, packed: bytes) -> bytes | None:
 def check_places(places: int) -> None:
     """Refuse a width or a precision that needs too much memory."""
     if places > MAX_PLACES:
-        raise LimitError(f"{places} places are asked for one number: at most {MAX_PLACES} are printed")
+        raise LimitError(f"a width or precision of {places}: at most {MAX_PLACES} places are printed")
 
 
 def formatted(

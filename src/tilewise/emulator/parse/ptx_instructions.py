@@ -18,7 +18,7 @@ SPECIAL = {
     "smid": "(__block_number() % 40u)", "nsmid": "40u", "clock": "(unsigned int)clock64()", "clock64": "clock64()",
     "globaltimer": "clock64()", "globaltimer_lo": "(unsigned int)clock64()", "gridid": "0", "warpsize": "32u",
     **{f"lanemask_{name}": f"__lane_bits({i})" for i, name in enumerate(("eq", "lt", "le", "gt", "ge"))},
-    **{f"{short}.{c}": f"{word}.{c}" for short, word in
+    **{f"{short}.{c}": f"{name}.{c}" for short, name in
        (("tid", "threadIdx"), ("ntid", "blockDim"), ("ctaid", "blockIdx"), ("nctaid", "gridDim")) for c in "xyz"},
 }  # fmt: skip
 COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">",

@@ -81,11 +81,11 @@ def _alignment(reader: Reader) -> Any:
     """1, or the expression of alignas(sizeof(T) * N), evaluated with the layout."""
     alignment: Any = 1
     while reader.token.text in ("alignas", "__align__", "__attribute__"):
-        word, start = reader.advance().text, reader.position
+        keyword, start = reader.advance().text, reader.position
         inside = reader.skip_balanced()
         end = reader.position
         reader.position = start + 1
-        if word == "__attribute__":  # ((aligned(16))); ((packed)) is ignored
+        if keyword == "__attribute__":  # ((aligned(16))); ((packed)) is ignored
             numbers = [i for i, t in enumerate(inside) if t.kind == "number"]
             if not numbers:
                 reader.position = end
@@ -181,16 +181,14 @@ def _friend(reader: Reader, out: Any, made: tree.Class) -> None:
 
 def _with_arguments(written: Any, made: tree.Class) -> Any:
     """`const Matrix&` in a class template Matrix is `const Matrix<T>&`."""
-    if isinstance(written, tree.TypeConst):
-        return tree.TypeConst(_with_arguments(written.of, made))
-    if isinstance(written, tree.TypePointer):
-        return tree.TypePointer(_with_arguments(written.to, made))
-    if isinstance(written, tree.TypeReference):
-        return tree.TypeReference(_with_arguments(written.to, made), written.rvalue)
-    own = isinstance(written, tree.TypeName) and written.arguments is None and not written.inner
-    if own and written.name in (made.name, made.name.rpartition("::")[2]):
-        return tree.TypeName(written.name, own_arguments(made), line=written.line, column=written.column)
-    return written
+
+    def replace(node: Any) -> Any:
+        own = isinstance(node, tree.TypeName) and node.arguments is None and not node.inner
+        if not own or node.name not in (made.name, made.name.rpartition("::")[2]):
+            return node
+        return tree.TypeName(node.name, own_arguments(made), line=node.line, column=node.column)
+
+    return tree.innermost_replaced(written, replace)
 
 
 def _opens(reader: Reader) -> bool:

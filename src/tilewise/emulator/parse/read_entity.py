@@ -73,7 +73,7 @@ def skip_entity(reader: Reader) -> None:
 def entity(reader: Reader, out: Entities, template: list[tree.TemplateParameter]) -> None:
     text = reader.token.text
     if text in MISSPELT:
-        raise reader.error(f"{text} is no word of CUDA: {MISSPELT[text]} has two underscores on each side")
+        raise reader.error(f"{text} is no CUDA keyword: {MISSPELT[text]} has two underscores on each side")
     if text == "main" and reader.peek().text == "(":  # main() { … } without its int, which compilers accept
         function_rest(reader, out, tree.TypeFixed(types.INT), set(), template)
         return
@@ -272,8 +272,8 @@ def _static_assert(reader: Reader, out: Entities, template: list[Any]) -> bool:
 
 
 MISSPELT = {
-    f"{'_' * left}{word}{'_' * right}": f"__{word}__"
-    for word in ("global", "device")
+    f"{'_' * left}{name}{'_' * right}": f"__{name}__"
+    for name in ("global", "device")
     for left in range(4)
     for right in range(4)
     if (left or right) and (left, right) != (2, 2)

@@ -195,9 +195,9 @@ def _after_parameters(reader: Reader, made: tree.Function) -> None:
             break
     if reader.at("="):
         reader.advance()
-        word = reader.advance().text
-        made.defaulted, made.deleted = word == "default", word == "delete"
-        if word == "0":
+        value = reader.advance().text
+        made.defaulted, made.deleted = value == "default", value == "delete"
+        if value == "0":
             made.specifiers |= {"pure"}
         reader.expect(";")
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,17 @@ class TypeArray(Node):
 class TypeFunction(Node):
     result: Any
     parameters: list[Any]
+
+
+def innermost_replaced(written: Any, replace: Callable[[Any], Any]) -> Any:
+    """A type with the node inside const, pointers and references replaced."""
+    if isinstance(written, TypeConst):
+        return TypeConst(innermost_replaced(written.of, replace))
+    if isinstance(written, TypePointer):
+        return TypePointer(innermost_replaced(written.to, replace))
+    if isinstance(written, TypeReference):
+        return TypeReference(innermost_replaced(written.to, replace), written.rvalue)
+    return replace(written)
 
 
 def is_auto(written: Any) -> bool:

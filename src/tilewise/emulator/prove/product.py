@@ -62,7 +62,7 @@ class ProductClaim(Claim):
         assert prepared.matrices is not None
         meanings = dict(prepared.constants)
         if not meanings:
-            found = assign_sizes(prepared.first, prepared.matrices, {})
+            found = assign_sizes(prepared.program, prepared.matrices, {})
             if found is None:
                 raise NotModelled("what the sizes mean is not known", self._line)
             meanings = found
@@ -149,7 +149,7 @@ class ProductClaim(Claim):
         raise NotModelled(f"what {parameter.name} is", parameter.line or self._line)
 
     def _struct(self, name: str, region: Region) -> Fields:
-        variable = next(v for v in self.prepared.first.parameters if v.name == name)
+        variable = next(v for v in self.prepared.program.parameters if v.name == name)
         struct = matrix_struct(variable.type)
         if (
             struct is None

@@ -170,7 +170,7 @@ def _sizeof(p: SymbolTable, node: tree.SizeOf, env: Environment, local: Any) -> 
 
 
 def _member(p: SymbolTable, node: tree.Member, env: Environment, local: Any) -> Any:
-    """A member of a local variable, known by its path: `grid.x`."""
+    """A member of a local variable, stored under its path, `grid.x`."""
     local = local or env.local
     found = local(f"{node.base.name}.{node.name}") if local is not None and isinstance(node.base, tree.Name) else None
     if found is None or found.constant is None:

@@ -99,10 +99,9 @@ def with_auto(node: tree.Function) -> tree.Function:
     parameters, template = [], list(node.template)
     for i, parameter in enumerate(node.parameters):
         if tree.is_auto(parameter.type):
-            name = f"{AUTO_NAMES}{i}"
-            template.append(tree.TemplateParameter(name, True))
-            parameters.append(tree.Parameter(parameter.name, _replace(parameter.type, name), parameter.default,
-                                             line=parameter.line))  # fmt: skip
+            named = tree.TypeName(f"{AUTO_NAMES}{i}")
+            template.append(tree.TemplateParameter(named.name, True))
+            parameters.append(_of_type(parameter, named))
         else:
             parameters.append(parameter)
     made = tree.Function(
@@ -113,14 +112,9 @@ def with_auto(node: tree.Function) -> tree.Function:
     return made
 
 
-def _replace(written: Any, name: str) -> Any:
-    if isinstance(written, tree.TypeAuto):
-        return tree.TypeName(name)
-    if isinstance(written, tree.TypeConst):
-        return tree.TypeConst(_replace(written.of, name))
-    if isinstance(written, tree.TypePointer):
-        return tree.TypePointer(_replace(written.to, name))
-    return tree.TypeReference(_replace(written.to, name), written.rvalue)
+def _of_type(parameter: tree.Parameter, named: tree.TypeName) -> tree.Parameter:
+    type_ = tree.innermost_replaced(parameter.type, lambda _: named)
+    return tree.Parameter(parameter.name, type_, parameter.default, line=parameter.line)
 
 
 def _costs(

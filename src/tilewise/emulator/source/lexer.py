@@ -67,23 +67,23 @@ def tokenize(source: Source) -> list[Token]:
         piece = PIECE.match(text, i)
         if piece is None:
             raise source.error(f"a character that is no CUDA C: {text[i]!r}", line, column)
-        kind, begin, i, word = str(piece.lastgroup), i, piece.end(), piece.group()
+        kind, begin, i, lexeme = str(piece.lastgroup), i, piece.end(), piece.group()
         if kind == "comments":
             close = text.find("*/", i)
             if close < 0:
                 raise source.error("this comment is never closed", line, column, 2)
             i = close + 2
         elif kind == "newline":
-            out.append(Token(kind, word, line, column))
-        elif kind == "quote" or (kind == "name" and word in STRING_PREFIXES and text[i : i + 1] in QUOTES):
+            out.append(Token(kind, lexeme, line, column))
+        elif kind == "quote" or (kind == "name" and lexeme in STRING_PREFIXES and text[i : i + 1] in QUOTES):
             first = begin if kind == "quote" else i
-            end = _raw_string(source, first, line, column) if word == "R" else -1
+            end = _raw_string(source, first, line, column) if lexeme == "R" else -1
             i = end if end >= 0 else _quoted(source, first, line, column)
             out.append(Token("string" if text[first] == '"' else "char", text[first:i], line, column, spaced))
-        elif kind == "name" and word in ALTERNATIVE:
-            out.append(Token("punct", ALTERNATIVE[word], line, column, spaced))
+        elif kind == "name" and lexeme in ALTERNATIVE:
+            out.append(Token("punct", ALTERNATIVE[lexeme], line, column, spaced))
         elif kind in ("name", "number", "punct"):
-            out.append(Token(kind, word, line, column, spaced))
+            out.append(Token(kind, lexeme, line, column, spaced))
         spaced = kind in SEPARATORS
         if kind in MULTILINE and (breaks := text.count("\n", begin, i)):
             line, start = line + breaks, text.rfind("\n", begin, i) + 1

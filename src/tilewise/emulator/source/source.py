@@ -73,8 +73,8 @@ def decode(data: bytes) -> str:
         pass
     high = [b for b in data if b >= 0x80]
     runs = re.findall(rb"[\x80-\xff]+", data)
-    inside_words = len(re.findall(rb"[A-Za-z][\x80-\xff]{1,2}(?![\x80-\xff])", data))
-    if 2 * inside_words > len(runs):  # accented letters in Latin text
+    in_latin = len(re.findall(rb"[A-Za-z][\x80-\xff]{1,2}(?![\x80-\xff])", data))
+    if 2 * in_latin > len(runs):  # accented letters in Latin text
         return data.decode("latin-1")
     best, best_score = data.decode("latin-1"), 0.45
     for encoding in ENCODINGS:
