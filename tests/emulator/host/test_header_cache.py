@@ -1,5 +1,9 @@
 """Headers are parsed once in a process: declarations and instances of one program do not leak into the next."""
 
+import shutil
+from pathlib import Path
+
+from tilewise.emulator.host import header_cache
 from tilewise.emulator.host.header_cache import load_headers
 from tilewise.emulator.parse.declared import Declared
 from tilewise.emulator.parse.read_entity import read_tokens
@@ -54,3 +58,14 @@ def test_a_body_belongs_to_the_program_that_read_it():
     ]
     assert bodies[0] is not bodies[1]
     assert function.body is None
+
+
+def test_the_cache_key_covers_the_lexer_and_the_parser(tmp_path, monkeypatch):
+    shutil.copytree(Path(header_cache.__file__).parents[1], tmp_path / "emulator")
+    monkeypatch.setattr(header_cache, "shipped", lambda name: tmp_path / name)
+    keys = {header_cache._code()}
+    for file in ("source/lexer.py", "parse/types.py"):
+        with (tmp_path / "emulator" / file).open("a") as out:
+            out.write("# changed")
+        keys.add(header_cache._code())
+    assert len(keys) == 3

@@ -81,9 +81,8 @@ def bind(
         if name not in known:
             raise UsageError(f"{program.entry} has no parameter {name}; it has {', '.join(sorted(known)) or 'none'}")
     bound = Bound({}, dict(constants), {}, {}, None, {}, shape)
-    free = [v for v in program.parameters if v.name not in given]
     matrices = None
-    if len(free) == len(program.parameters) or not any(isinstance(v, np.ndarray) for v in given.values()):
+    if not any(isinstance(v, np.ndarray) for v in given.values()):
         matrices = assign_matrices(program, shape is not None)
     if matrices is not None and any(v.name in given for v in matrices.values()):
         matrices = None

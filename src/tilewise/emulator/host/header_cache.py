@@ -19,8 +19,6 @@ from tilewise.system.cache import DiskCache
 from tilewise.system.resources import shipped
 from tilewise.system.version import __version__
 
-FORMAT_VERSION = 3
-
 
 @dataclass
 class Headers:
@@ -48,15 +46,15 @@ def _loaded(wanted: tuple[str, ...]) -> Headers:
     folder = shipped("emulator/host/headers")
     texts = [(f"<{file}>", folder.joinpath(file).read_text(encoding="utf-8")) for file in wanted]
     digest = hashlib.sha256("".join(text for _, text in texts).encode()).hexdigest()
-    key = ("headers", __version__, str(FORMAT_VERSION), digest, _code())
+    key = ("headers", __version__, digest, _code())
     made: Headers = pickle.loads(DiskCache("headers").get_or_build(key, lambda: pickle.dumps(_read(texts))))
     return made
 
 
 def _code() -> str:
-    """A digest of the parser's source, on which the cached tree depends."""
-    folder = shipped("emulator/parse")
-    parts = sorted((f.name, f.read_bytes()) for f in folder.iterdir() if f.name.endswith(".py"))
+    """A digest of the lexer, preprocessor and parser, on which the cached tree depends."""
+    folders = (shipped(f"emulator/{name}").iterdir() for name in ("source", "parse"))
+    parts = sorted((f.name, f.read_bytes()) for files in folders for f in files if f.name.endswith(".py"))
     return hashlib.sha256(b"".join(data for _, data in parts)).hexdigest()
 
 
