@@ -2,7 +2,7 @@
 
     PYTHONPATH=src python3 tests/cuda/other_cards.py [seconds]
 
-Each card is pretended (`TILEWISE_PRETEND`) by a process of its own. First random products of every dtype, layout,
+Each card is simulated (`TILEWISE_PRETEND`) by a process of its own. First random products of every dtype, layout,
 alignment and stack, and each candidate configuration, among poison, against exact references; then 4096³ by every
 candidate, one at a time. Limits are those of mma.sync on an H200, measured in registers. Exits 1 when one is wrong.
 """

@@ -76,7 +76,7 @@ def test_the_family_with_the_least_corrected_time_is_chosen(rng, kind):
 
 def test_no_family_computes_times_in_python(rng, monkeypatch):
     """That took longer than all others."""
-    machine_code.now()
+    machine_code.compile_formulas()
     monkeypatch.setattr(Formula, "_in_python", lambda self, table, given: pytest.fail("computed in Python"))
     for kind, members in (("bfloat16", 1), ("float32", 1), ("bfloat16", 40)):
         for _ in range(sample_size(60)):
@@ -112,7 +112,7 @@ def test_a_problem_travels_to_another_process_without_its_hash(rng):
 
 
 def test_formulas_in_python_choose_as_machine_code_does(rng, monkeypatch):
-    machine_code.now()
+    machine_code.compile_formulas()
     problems = [drawn_problem(rng, rng.choice(list(KINDS))) for _ in range(60)]
     quick = [_chosen(problem, "one") for problem in problems]
     monkeypatch.setattr(Formula, "least", lambda self, table, given, largest: self._in_python(table, given))

@@ -107,7 +107,7 @@ def test_pinned_pages_are_read_where_they_lie(transposed, most, pinned):
     M, N = (np.asfortranarray(x) if transposed else x for x in (M, N))
     P, _, queues = product(M, N, "plus_times", 400_000, slow=0.0005, most_pages=most)
     assert_product(P, M, N, "plus_times")
-    assert len(queues.let_go) == most or most > 3
+    assert len(queues.unlock_imports) == most or most > 3
     assert bool(queues.straight) == bool(most)
 
 
@@ -115,7 +115,7 @@ def test_a_matrix_by_itself_is_pinned_once(pinned):
     M = values((600, 600), "float32", 9)
     P, _, queues = product(M, M, "plus_times", 300_000, slow=0.0005)
     assert_product(P, M, M, "plus_times")
-    assert 0 < len(queues.let_go) <= -(-M.nbytes // 8192)
+    assert 0 < len(queues.unlock_imports) <= -(-M.nbytes // 8192)
 
 
 def test_no_more_is_pinned_than_slots_cannot_carry(pinned, monkeypatch):
@@ -125,7 +125,7 @@ def test_no_more_is_pinned_than_slots_cannot_carry(pinned, monkeypatch):
         monkeypatch.setattr(card, "SLOT_RATE", (1 - share) * schedule.bytes_in / schedule.compute)
         P, _, queues = product(M, N, "plus_times", 400_000, slow=0.0005)
         assert_product(P, M, N, "plus_times")
-        got = sum(high - low for low, high in queues.let_go) / (M.nbytes + N.nbytes)
+        got = sum(high - low for low, high in queues.unlock_imports) / (M.nbytes + N.nbytes)
         assert got <= share + 0.04
         assert bool(queues.straight) == bool(share)
 
@@ -249,11 +249,11 @@ def test_tiles_are_reported_when_they_are_written():
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are made ahead on Linux alone")
 def test_pages_are_made_once(monkeypatch):
     made = []
-    monkeypatch.setattr(pinning, "make_pages", lambda *ends, make=pinning.make_pages: made.append(ends) or make(*ends))
+    monkeypatch.setattr(pinning, "fault_in", lambda *ends, make=pinning.fault_in: made.append(ends) or make(*ends))
 
     def is_fresh(x):
         low, high = -(-x.ctypes.data // pinning.PAGE), (x.ctypes.data + x.nbytes) // pinning.PAGE
-        return not pinning.are_there(low * pinning.PAGE, high * pinning.PAGE)
+        return not pinning.are_resident(low * pinning.PAGE, high * pinning.PAGE)
 
     # so large that they come from the system, with no page made, unless memory of as many bytes was just freed
     fresh = next(filter(is_fresh, [np.empty((512, 2**17), np.uint8) for _ in range(4)]))

@@ -41,7 +41,7 @@ class ThreadQueues:
         self.kept, self.streams, self.allocated = [], [], 0
         self.slow, self.chance = slow, random.Random(seed)
         self.errors, self.pages, self.straight, self.most_pages = [], [], 0, 10**6
-        self.let_go = []
+        self.unlock_imports = []
 
     def enter(self):
         pass
@@ -64,7 +64,7 @@ class ThreadQueues:
         return True
 
     def unpin(self):
-        self.let_go += self.pages
+        self.unlock_imports += self.pages
         self.pages = []
 
     def stream(self, urgent=False):

@@ -15,7 +15,7 @@ from tilewise.system.builtin_call import builtin, native_calls
 def call_by(request, monkeypatch):
     """The native builtin, and ctypes, as in a process that is to be frugal."""
     if request.param == "ctypes":
-        monkeypatch.setattr(builtin_call, "_frugal", [True])
+        monkeypatch.setattr(builtin_call, "_without_llvm", [True])
     return request.param
 
 

@@ -111,7 +111,7 @@ def test_formulas_become_machine_code_behind_a_call(monkeypatch):
     monkeypatch.setattr(machine_code, "_threads", [])
     formula, table = Formula(_first), Rows([(2.0,), (1.0,)])
     for _ in range(2):
-        machine_code.behind()
+        machine_code.compile_in_background()
     (thread,) = machine_code._threads
     thread.join()
     assert not thread.daemon, "a compiler may crash if the process exits while it runs"

@@ -86,11 +86,11 @@ def test_pages_of_libraries_return_to_the_system_and_come_back():
     """LLVM's, when kernels are loaded: tens of MB. Another kernel is loaded afterwards, and compiled."""
     program = (
         "import numpy as np, tilewise as tw\n"
-        "from tilewise.system.memory import give_back_code, resident\n"
+        "from tilewise.system.memory import release_library_pages, resident\n"
         "x = np.full((70, 70), 2.0)\n"
         "tw.matmul(x, x)\n"
         "before = resident()\n"
-        "assert give_back_code()\n"
+        "assert release_library_pages()\n"
         "assert before - resident() > 10 * 10**6, (before, resident())\n"
         "assert (tw.matmul(x, x) == 280).all()\n"
         "assert (tw.matmul(x, x, semiring=tw.Semiring('own', add=tw.maximum, mul=tw.minimum, zero=-1.0)) == 2).all()\n"
@@ -101,4 +101,4 @@ def test_pages_of_libraries_return_to_the_system_and_come_back():
 
 def test_pages_stay_where_the_system_does_not_report_written_ones(monkeypatch):
     monkeypatch.setattr(memory, "_libc", lambda: None)
-    assert not memory.give_back_code()
+    assert not memory.release_library_pages()

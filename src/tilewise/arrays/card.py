@@ -1,7 +1,7 @@
 """Opening a card and allocating its memory. cuda.core is imported here, on use; an error says what is missing.
 
-Products of torch's or CuPy's arrays use the driver alone (`make_current`, `facts_of`): importing cuda.core takes as
-long as everything else in a first product.
+Products of torch's or CuPy's arrays use the driver alone (`make_current`, `card_attributes`): importing cuda.core takes
+as long as everything else in a first product.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _importing = Lock()
 
 
 def cuda_core() -> Any:
-    """The module, imported under a lock: it changes its own name meanwhile, and another thread would find half of
-    it."""
+    """The module, imported under a lock: it renames itself while it is imported, and another thread could see it half
+    initialised."""
     with _importing:
         return importlib.import_module("cuda.core")
 
@@ -50,9 +50,9 @@ def card_count() -> int:
 
 
 def visible_cards(present: int, setting: str | None) -> int:
-    """How many of the present cards CUDA_VISIBLE_DEVICES leaves. cuda.core counts them all, and initialising the driver
-    would break processes forked later. Parsed as the driver does: a list of numbers or names, up to the first that is
-    neither; none if one comes twice."""
+    """How many of the present cards CUDA_VISIBLE_DEVICES leaves: cuda.core counts all, and initialising the driver
+    would break processes that are forked later. Parsed as the driver does: a list of numbers or names, up to the first
+    that is neither; none if one occurs twice."""
     if setting is None:
         return present
     names: list[str] = []
@@ -66,7 +66,7 @@ def visible_cards(present: int, setting: str | None) -> int:
 
 
 def open_card(device: str) -> Any:
-    """The cuda.core Device with its context current; a DeviceError says what is missing."""
+    """The cuda.core Device, its context current; a DeviceError says what is missing."""
     card = _found.get(device) or _find(device)
     card.set_current()
     return card
@@ -76,7 +76,7 @@ _found: dict[str, Any] = {}  # opened devices
 
 
 def make_current(device: str) -> None:
-    """The card's context current in this thread; the one that torch and CuPy use too."""
+    """Make the card's primary context, which torch and CuPy use too, current in this thread."""
     context = _contexts.get(device)
     if context is None:
         context = _contexts[device] = _primary_context(device)
@@ -100,7 +100,7 @@ def _primary_context(device: str) -> Any:
     return context
 
 
-class Facts(NamedTuple):
+class CardAttributes(NamedTuple):
     """Attributes of a card by the driver; clocks in kHz."""
 
     name: str
@@ -114,24 +114,24 @@ class Facts(NamedTuple):
 PRETEND = "TILEWISE_PRETEND"  # in the environment: sm_75, sm_80, …
 
 
-def pretended() -> str:
-    """The arch of the card that this one is to stand for in tests, of child processes too; empty where none is named.
-    Plans and kernels are that card's; its bandwidth, L2, clocks and rates are not."""
+def simulated_arch() -> str:
+    """The arch that tests simulate on this card, in child processes too; empty if none. Plans and kernels are for that
+    arch; bandwidth, L2, clocks and rates are this card's."""
     arch = os.environ.get(PRETEND, "")
     if arch and not re.fullmatch(r"sm_\d{2,3}", arch):
         raise UsageError(f"{PRETEND}={arch!r} must be an arch, such as sm_75 or sm_89")
     return arch
 
 
-def facts_of(device: str) -> Facts:
-    """The attributes of one card, or of the one it pretends to be."""
-    found, arch = _facts_of(device), pretended().removeprefix("sm_")
+def card_attributes(device: str) -> CardAttributes:
+    """The attributes of one card, or of the one it simulates."""
+    found, arch = _card_attributes(device), simulated_arch().removeprefix("sm_")
     if not arch:
         return found
     return found._replace(name=f"{found.name} as sm_{arch}", capability=(int(arch[:-1]), int(arch[-1])))
 
 
-def _facts_of(device: str) -> Facts:
+def _card_attributes(device: str) -> CardAttributes:
     make_current(device)
     number = card_number(device)
 
@@ -139,7 +139,7 @@ def _facts_of(device: str) -> Facts:
         attribute = getattr(driver().CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(driver().cuDeviceGetAttribute(attribute, number)[1])
 
-    return Facts(
+    return CardAttributes(
         driver().cuDeviceGetName(256, number)[1].split(b"\0")[0].decode(),
         (of("COMPUTE_CAPABILITY_MAJOR"), of("COMPUTE_CAPABILITY_MINOR")),
         of("MULTIPROCESSOR_COUNT"),

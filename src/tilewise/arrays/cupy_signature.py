@@ -12,7 +12,7 @@ from tilewise.core.options import Key, keywords_key
 
 
 def signature(M: Any, N: Any, keywords: Any) -> Key | None:
-    """Everything about a call but its addresses, of which the bytes past a 16-byte boundary count."""
+    """Everything about a call but its addresses, of which only the value modulo 16 counts."""
     if N.__class__ is not cupy.ndarray:
         return None
     m, n = M.data, N.data
@@ -25,7 +25,8 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
 
 
 def _array(x: Any, card: int) -> Key | None:
-    """The layout of out= or bias=; None for a strided vector: it may be copied first, and the copy is freed later."""
+    """The layout of out= or bias=; None for a strided vector, which may be copied first into memory that is freed after
+    the call."""
     if x.__class__ is not cupy.ndarray or x.data.device_id != card or (x.ndim == 1 and not x.flags.c_contiguous):
         return None
     return (x.shape, x.strides, x.dtype, x.data.ptr & 15)
@@ -48,7 +49,7 @@ class CupyCard:
         return lambda: empty(shape, dtype)
 
     def holds(self, like: Any) -> Callable[[Any], bool]:
-        """Whether an array of this shape is within memory that CuPy owns; other memory is checked by the driver at each
+        """Whether an array of this shape is within memory that CuPy owns; the driver checks other memory at each
         call."""
         low, high = reach_of(like)
         unowned = cupy.cuda.UnownedMemory

@@ -125,7 +125,7 @@ DEVICE_ARRAYS = DeviceArrayLibrary()
 
 
 class HostOrDevice(Library):
-    """A library whose products are computed in memory of NumPy or in a DeviceArray, and then handed over."""
+    """A library whose products are computed into NumPy arrays or DeviceArrays and then converted."""
 
     def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
         return NUMPY.empty(shape, dtype, device) if device == "cpu" else DEVICE_ARRAYS.empty(shape, dtype, device)

@@ -1,8 +1,8 @@
 """Bounds check before every native kernel: the bytes of an array are within the memory of its owner.
 
 NumPy ensures this for views it makes itself, but not for `as_strided`, for `__array_interface__` and DLPack, which
-trust another library, or for a mapped file that was truncated meanwhile: a kernel would read other memory, or die of a
-signal. The size of foreign memory is unknown; whether its pages are mapped is not.
+trust another library, or for a mapped file that was truncated later: a kernel would read other memory, or end by a
+signal. The size of foreign memory is unknown; whether its pages are mapped can be tested.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewise.algebra.dtypes import Array
 from tilewise.errors import DtypeError, FileError, ShapeError
 from tilewise.system.imported import imported
 
-MS_ASYNC = 1  # on Linux and macOS: starts no write, and fails on a range with an unmapped page
+MS_ASYNC = 1  # msync on Linux and macOS: starts no write, and fails on a range with an unmapped page
 NO_ACCESS = 0  # PROT_NONE
 POPULATE = {False: 22, True: 23}  # Linux's MADV_POPULATE_READ and _WRITE
 REFUSED = (errno.ENOMEM, errno.EFAULT, errno.EINVAL)
@@ -30,7 +30,7 @@ ADDRESSES = 1 << 64  # no address is past it
 
 
 def check_block(value: Any, role: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """The block that a task got, checked against its declaration."""
+    """A task's block, checked against its declaration."""
     masked = imported("numpy.ma")
     if masked is not None and isinstance(value, masked.MaskedArray):
         raise DtypeError(f"{role} is a masked array, and a product would lose its mask: fill it first")
@@ -105,7 +105,7 @@ def _bounds(owner: Any) -> tuple[int, int] | None:
 
 
 def _check_file(array: Array, owner: Any, low: int, high: int, role: str) -> None:
-    """Refuse a mapped file that was truncated: an access to a page past its end raises a signal."""
+    """Refuse a mapped file that was truncated: an access past its end raises a signal."""
     held: Any = owner.obj if isinstance(owner, memoryview) else owner
     if not isinstance(held, mmap.mmap):
         return
@@ -125,8 +125,8 @@ def _check_file(array: Array, owner: Any, low: int, high: int, role: str) -> Non
         raise FileError(f"{role} is mapped from {name}, which was cut short to {there + begins:,} bytes meanwhile")
 
 
-def _answer(advise: Any, access: int) -> int:
-    """The result of the advice to read a page of this access."""
+def _advice(advise: Any, access: int) -> int:
+    """The result of the madvise call for a page with this access."""
     with mmap.mmap(-1, mmap.PAGESIZE, prot=access) as page:
         whole = np.frombuffer(page, np.uint8)  # for its address
         answer = int(advise(whole.ctypes.data, mmap.PAGESIZE, POPULATE[False]))
@@ -151,8 +151,8 @@ def _page_check() -> tuple[Any, dict[bool, int]] | None:
         return None
     for call in (advise, sync):
         call.argtypes, call.restype = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int], ctypes.c_int
-    knows = sys.platform == "linux" and _answer(advise, mmap.PROT_READ) == 0 and _answer(advise, NO_ACCESS) != 0
-    return (advise, POPULATE) if knows else (sync, {False: MS_ASYNC, True: MS_ASYNC})
+    works = sys.platform == "linux" and _advice(advise, mmap.PROT_READ) == 0 and _advice(advise, NO_ACCESS) != 0
+    return (advise, POPULATE) if works else (sync, {False: MS_ASYNC, True: MS_ASYNC})
 
 
 def mapped(low: int, high: int, written: bool = False) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from tilewise.arrays.operand import Library
 from tilewise.system.imported import imported
 
-_known: dict[type, Library] = {}  # by class, for arrays seen before
+_known: dict[type, Library] = {}  # cache by class
 
 
 def find_library(array: Any) -> Library:
@@ -45,7 +45,7 @@ def _find(array: Any) -> Library:
 
     if isinstance(array, np.ndarray | np.generic):
         return NUMPY
-    # of the class: a quantity with a unit passes the attributes of its values on
+    # asks the class, because a quantity with a unit forwards the attributes of its values
     if hasattr(array, "__cuda_array_interface__") or hasattr(type(array), "__dlpack__"):
         from tilewise.arrays.exchange_library import exchange_library
 

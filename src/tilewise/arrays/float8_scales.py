@@ -15,7 +15,7 @@ from tilewise.arrays import Library, Operand
 from tilewise.core.problem import Problem
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 
-HostScales = tuple[float, Array | None, Array | None]  # a factor, and what each row and column is multiplied by
+HostScales = tuple[float, Array | None, Array | None]  # a factor, row scales, column scales
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def bind_scales(scales: Any, problem: Problem, library: Library, device: str) ->
     for name, dtype in (("M", problem.dtype_m), ("N", problem.dtype_n)):  # on the host 8-bit floats come as float32
         if dtype.name not in FLOAT8 and promote(dtype, DTYPES["float32"]) != DTYPES["float32"]:
             raise DtypeError(f"scales= is for 8-bit floats, whose sums are float32, and {name} is {dtype}: multiply P")
-    if problem.result.kind != "f":  # scaled sums are no integers, and would wrap
+    if problem.result.kind != "f":  # scaled sums are floats, and would wrap as integers
         raise DtypeError(f"scales= makes floats, and this product is {problem.result}: pass dtype='float32'")
     if problem.stack or problem.accumulate:
         raise UsageError("scales= is for one product of two matrices, without accumulate=")

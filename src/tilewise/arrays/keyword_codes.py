@@ -1,7 +1,7 @@
-"""Keywords that machine code puts into a key: those with few known values, as numbers in the bytes of one 64-bit slot.
+"""Keywords that native code encodes in a key: those with few known values, as numbers in the bytes of one 64-bit slot.
 
-A value is recognised by its address: True, False, and names written as literals in programs, because Python interns
-those (`sys.intern`). A name that a program assembles at run time is another object: then Python makes the key.
+A value is recognised by its address: True, False, and names that are literals in programs, because Python interns those
+(`sys.intern`). A name that a program builds at run time is another object: then Python makes the key.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Arrays with labels or units (pandas, xarray, …): NumPy leaves a product of them to their own class, which aligns
-labels and multiplies units. As plain numbers they would give another result, so they are refused; and so are lazy
-and sparse arrays where they would have to be read whole."""
+"""Arrays with labels or units (pandas, xarray, …) are refused: their own classes align labels and multiply units, and a
+product of plain numbers would give another result. So are lazy and sparse arrays that would have to be read whole."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ LAZY = {"dask.array": ".compute()", "zarr": "[:]"}  # arrays that may be larger 
 
 
 def as_host(x: Any, role: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """What NumPy makes of it; a UsageError where that is no array."""
+    """The array that NumPy makes of it; a UsageError where it makes none."""
     try:
         return np.asarray(x)
     except ValueError as error:
@@ -25,7 +24,7 @@ def as_host(x: Any, role: str) -> np.ndarray[Any, np.dtype[Any]]:
 
 
 def check_whole(array: Any, role: str) -> None:
-    """A UsageError where `array` is sparse, or lazy: nothing is read into memory unasked."""
+    """A UsageError where `array` is sparse or lazy: nothing is loaded into memory implicitly."""
     for module, instead in LAZY.items():
         library = imported(module)
         if library is not None and isinstance(array, library.Array):

@@ -1,4 +1,4 @@
-"""A product's dtype that cannot hold an operand (`dtype=`, a framework's promotion): the operand is rounded first."""
+"""Operands that the product's dtype (`dtype=`, a framework's promotion) cannot hold are rounded to it first."""
 
 from __future__ import annotations
 

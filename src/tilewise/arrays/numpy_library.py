@@ -1,4 +1,4 @@
-"""NumPy arrays, and all that NumPy converts to one: lists, memory views, nested sequences."""
+"""NumPy arrays, and everything that NumPy converts to one: lists, memory views, nested sequences."""
 
 from __future__ import annotations
 

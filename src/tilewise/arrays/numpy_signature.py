@@ -1,10 +1,10 @@
-"""NumPy arrays in prepared calls: their signature, read from the array objects by machine code where possible.
+"""NumPy arrays in prepared calls: their signature, read from the array objects by native code where possible.
 
 The key of matrices and vectors with no keywords, or with `out=` alone, is the bytes of their dtypes' addresses, shapes
-and strides, in a seventh of the time that Python takes to read them. An `out` in such a key owns its memory and
-is neither operand, which own theirs: it can be written directly. Other keywords are read from their dictionary in the
-same way. The fields are NumPy's stable C interface; they are compared with a few arrays once. Everything else, and
-every other Python, uses `numpy_signature`.
+and strides, which takes a seventh of the time that Python needs. An `out` in such a key owns its memory and is neither
+operand, and they own theirs: it can be written directly. Other keywords are read from their dictionary in the same way.
+The fields are NumPy's stable C interface; they are compared with a few arrays once. Everything else, and every other
+Python, uses `numpy_signature`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tilewise.arrays.numpy_signature_text import NO_AXIS, SLOTS_WITH_OUT, signat
 from tilewise.core.options import UNPREPARED_ON_HOST, Key, keywords_key
 from tilewise.system.builtin_call import compiled, made_builtin, native_calls
 
-BESIDE: dict[type, Callable[[Any, Any, Any], Key | None]] = {}  # signatures of an array M and an N of other classes
+BESIDE: dict[type, Callable[[Any, Any, Any], Key | None]] = {}  # signatures of a NumPy M with an N of another class
 
 
 def numpy_signature(M: Any, N: Any, keywords: Any) -> Key | None:
@@ -42,7 +42,7 @@ def _numpy_array(x: Any) -> Key | None:
 
 @lru_cache(maxsize=1)
 def quickest_signature() -> Callable[[Any, Any, Any], Key | None]:
-    """The signature in machine code, or the one in Python."""
+    """The native signature function, or the one in Python."""
     if not native_calls():
         return numpy_signature
     try:

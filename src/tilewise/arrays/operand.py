@@ -1,4 +1,4 @@
-"""An array as the rest of tilewise sees it: device, address, shape, strides and dtype, whatever its library."""
+"""An array of any library: device, address, shape, strides and dtype."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Operand:
                 break
             reach += stride * (size - 1)
         else:
-            return False  # every axis steps over all the smaller ones
+            return False  # every stride exceeds the reach of the smaller axes
         if axes[0][0] == 0:
             return True
         places = np.zeros(1, np.int64)
@@ -118,7 +118,7 @@ class Library(Protocol):
         """Fresh memory for a product."""
 
     def deliver(self, product: Operand) -> Any:
-        """What the caller gets: the library's own array."""
+        """The product as the library's own array, for the caller."""
 
     def promote(self, m: DType, n: DType) -> DType:
         """The dtype to which operands of these are converted; NumPy's rules, where the library has none of its own."""

@@ -1,7 +1,7 @@
-"""The table of C functions that torch publishes for DLPack: machine code reads tensors and launches products with it.
+"""The table of C functions that torch publishes for DLPack: native code reads tensors and launches products with it.
 
 Python takes 60 to 180 ns for each of a tensor's address, shape and stride; the table describes a whole tensor in one
-call of some 50. torch has it since 2.9; without it, or where no machine code can be made, Python reads tensors.
+call of about 50 ns. torch has it since 2.9; without it, or without native code, Python reads tensors.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ from tilewise.system.builtin_call import compiled, made_builtin, native_calls
 CPU, CUDA = 1, 2  # DLPack's kinds of devices
 NAMES = ("__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__")  # a capsule since torch 2.10, a number in 2.9
 MAJOR = 1  # of DLPack, with this layout of the table
-TENSOR_FROM_OBJECT, CURRENT_STREAM = (
-    5,
-    6,
-)  # positions in the table
+TENSOR_FROM_OBJECT, CURRENT_STREAM = 5, 6  # positions in the table
 FIELDS = {"data": 0, "device": 8, "kind": 16, "shape": 24, "strides": 32, "offset": 40}  # of a DLTensor; 48 bytes
 UNREAD = -2  # returned where a tensor has no address: nothing was launched
 

@@ -68,7 +68,7 @@ class TorchLibrary(Library):
 
 
 class DirectCalls(threading.local):
-    """While a thread is inside this context, its products go straight to their kernels: torch's dispatch is done."""
+    """In this context a thread's products call kernels directly, because torch's dispatcher has run."""
 
     depth = 0
 
@@ -83,13 +83,14 @@ DIRECT = DirectCalls()
 
 
 def compiling() -> bool:
-    """Whether torch.compile traces this call; `interop` puts torch's own function here, which is quicker."""
+    """Whether torch.compile traces this call; `tilewise.torch` replaces this function by torch's own, which is
+    faster."""
     torch = imported("torch")
     return torch is not None and torch.compiler.is_compiling()
 
 
 def followed(M: Any, N: Any, out: Any = None, bias: Any = None) -> bool:
-    """Whether a product of these must go through torch's dispatch: for a gradient or a tangent, torch.compile,
+    """Whether a product of these must go through torch's dispatcher: for a gradient or a tangent, torch.compile,
     autocast, or another mode that records or transforms operations."""
     torch = sys.modules["torch"]
     if torch.compiler.is_compiling():
@@ -104,7 +105,7 @@ def followed(M: Any, N: Any, out: Any = None, bias: Any = None) -> bool:
 
 
 def observed(M: Any, N: Any, out: Any = None) -> bool:
-    """Whether these are of a subclass of Tensor, without memory, under autocast, or recorded by torch."""
+    """Whether these are of a subclass of Tensor, meta tensors, under autocast, or recorded by torch."""
     torch = sys.modules["torch"]
     plain = (torch.Tensor, torch.nn.Parameter)
     if M.__class__ not in plain or N.__class__ not in plain or M.is_meta:

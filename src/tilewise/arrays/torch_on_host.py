@@ -1,4 +1,4 @@
-"""torch tensors in the host's memory, in prepared calls: P is memory of torch, or `out` itself.
+"""Prepared calls of torch tensors in host memory: P is allocated by torch, or is `out`.
 
 A signature has shapes and strides; every call checks that each tensor's storage is still large enough.
 """
@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from tilewise.arrays.torch_signature import SEEN
+from tilewise.arrays.torch_signature import VIEWABLE
 
-_fresh = (
-    torch._C._dynamo.guards._empty_strided_cpu
-)  # whatever torch's default device and modes; compiled graphs call it
+# independent of torch's default device and modes; compiled graphs call it
+_fresh = torch._C._dynamo.guards._empty_strided_cpu
 
 
 class OnHostMemory:
@@ -110,23 +109,22 @@ class OnHostMemoryWithMore:
         return P
 
 
-def prepared_on_host(again: Any, more: bool, product: Any, M: Any, N: Any) -> Any:
-    """The prepared call of a product that ran; `more`: it is more than a product. None where NumPy cannot view a
-    tensor."""
-    if not all(x.dtype in SEEN for x in (M, N, product)):  # 8-bit floats are converted
+def prepared_on_host(executable: Any, more: bool, product: Any, M: Any, N: Any) -> Any:
+    """The prepared call of a product that ran; `more`: with further steps. None where NumPy cannot view a tensor."""
+    if not all(x.dtype in VIEWABLE for x in (M, N, product)):  # 8-bit floats are converted
         return None
     if not more:
-        return OnHostMemory(again, product.stride(), product.dtype, M, N)
-    plain = not any(again.converted) and product.dim() > 1
-    bits = torch.bfloat16 in (M.dtype, N.dtype, product.dtype) and not again.arg  # NumPy has no epilogue for bits
-    return OnHostMemoryWithMore(again, product, M, N) if plain and not bits else None
+        return OnHostMemory(executable, product.stride(), product.dtype, M, N)
+    plain = not any(executable.converted) and product.dim() > 1
+    bits = torch.bfloat16 in (M.dtype, N.dtype, product.dtype) and not executable.arg  # NumPy has no epilogue for bits
+    return OnHostMemoryWithMore(executable, product, M, N) if plain and not bits else None
 
 
 def _given(x: Any) -> Any:
-    """A bias or a scale as a NumPy view; `_given` itself where there is none."""
+    """A bias or a scale as a NumPy view; `_given` itself where there is no view."""
     if not isinstance(x, torch.Tensor):
         return x
-    seen = x.is_cpu and x.dtype in SEEN and x.dtype is not torch.bfloat16 and _holds(x, _reach(x))
+    seen = x.is_cpu and x.dtype in VIEWABLE and x.dtype is not torch.bfloat16 and _holds(x, _reach(x))
     return _memory(x) if seen else _given
 
 

@@ -1,9 +1,9 @@
-"""Signatures of torch tensors by machine code, one function for tensors on cards and one for those on the host.
+"""Native signatures of torch tensors, one function for tensors on cards and one for those on the host.
 
 The key of a product with no keywords, with `out=`, or with those of `keyword_codes` is the bytes of its tensors'
-devices, dtypes, alignment classes, shapes and strides, in a quarter of the time that Python takes, and marked where a
-gradient is wanted. Calls under modes, transforms, tracing or autocast, other keywords, and tensors that DLPack's table
-does not describe fully go to `torch_signature.signature`.
+devices, dtypes, alignment classes, shapes and strides, and a gradient mark; it takes a quarter of the time that Python
+needs. Calls under modes, transforms, tracing or autocast, other keywords, and tensors that DLPack's table does not
+describe fully go to `torch_signature.signature`.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ _kept: list[Any] = []  # objects whose addresses machine code holds
 Sign = Callable[[Any, Any, Any], Key | None]
 
 
-def quickest_signature(otherwise: Sign, device: int = CUDA) -> Sign:
-    """The signature of tensors on such devices in machine code, which calls `otherwise` for all others; or `otherwise`.
+def quickest_signature(fallback: Sign, device: int = CUDA) -> Sign:
+    """The native signature function for tensors on such devices, which calls `fallback` for all others; or `fallback`.
     Made once, under a lock."""
     with LLVM:
-        return _quickest_signature(otherwise, device)
+        return _quickest_signature(fallback, device)
 
 
 @lru_cache(maxsize=2)
-def _quickest_signature(otherwise: Sign, device: int) -> Sign:
+def _quickest_signature(fallback: Sign, device: int) -> Sign:
     if exchange_functions() is None:
-        return otherwise
+        return fallback
     try:
-        return made_builtin(compiled(signature_text(device), "sign"), otherwise)
+        return made_builtin(compiled(signature_text(device), "sign"), fallback)
     except (ImportError, RuntimeError, OSError, AttributeError):
-        return otherwise
+        return fallback
 
 
 def wants_gradient(key: Key) -> bool:
-    """Whether a signature, by machine code or by Python, is of a call whose gradient is wanted."""
+    """Whether a signature, native or not, is of a call that needs a gradient."""
     return bool(key[GRADIENT_BYTE] if isinstance(key, bytes) else key[0] is GRADIENT)
 
 
@@ -164,7 +164,7 @@ no:
 
 
 def _plain(name: str) -> str:
-    """IR that goes on if an object is a tensor or a parameter, of no subclass."""
+    """IR that branches to `slowly` unless an object is a tensor or a parameter, of no subclass."""
     return f"""  %type.{name} = load ptr, ptr %{name} + {object.__basicsize__ - 8}
   %tensor.{name} = icmp eq ptr %type.{name}, {_constant(torch.Tensor)}
   %parameter.{name} = icmp eq ptr %type.{name}, {_constant(torch.nn.Parameter)}
@@ -173,7 +173,7 @@ def _plain(name: str) -> str:
 
 
 def _guard(name: str, call: str, usual: Any) -> str:
-    """IR that goes on if a call returns the usual object: torch records nothing."""
+    """IR that branches to `slowly` unless a call returns the usual object: then torch records nothing."""
     return f"  %{name} = call ptr {call}\n  require call i1 @is(ptr %{name}, ptr {_constant(usual)}) else slowly\n"
 
 

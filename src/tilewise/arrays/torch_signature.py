@@ -13,29 +13,21 @@ from tilewise.core.options import UNPREPARED_ON_HOST, Key, keywords_key
 
 _C = torch._C
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-_is_compiling, _grad_enabled, _any_autocast = (
-    torch.compiler.is_compiling,
-    torch.is_grad_enabled,
-    _C._is_any_autocast_enabled,
-)
+_is_compiling, _grad_enabled = torch.compiler.is_compiling, torch.is_grad_enabled
+_any_autocast = _C._is_any_autocast_enabled
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _COMPLEX = (torch.complex64, torch.complex128)
-SEEN = frozenset((*_FLOATS, *_INTEGERS, *_COMPLEX, torch.bool))  # by NumPy too, bfloat16 by its bits
-GRADIENT = "gradient"  # first in the signature of a call whose gradient is wanted
+VIEWABLE = frozenset((*_FLOATS, *_INTEGERS, *_COMPLEX, torch.bool))  # dtypes that NumPy can view, bfloat16 by its bits
+GRADIENT = "gradient"  # first in the signature of a call that needs a gradient
 _strided, _get_device = torch.strided, getattr(_C, "_cuda_getDevice", int)
-_modes, _transforms, _tracing, _forward = (
-    _C._len_torch_dispatch_stack,
-    _C._are_functorch_transforms_active,
-    _C._get_tracing_state,
-    torch.autograd.forward_ad,
-)
+_modes, _transforms = _C._len_torch_dispatch_stack, _C._are_functorch_transforms_active
+_tracing, _forward = _C._get_tracing_state, torch.autograd.forward_ad
 
 
 def signature(M: Any, N: Any, keywords: Any) -> Key | None:
-    """Everything about a call but its addresses, of which the bytes past a 16-byte boundary count; marked where a
-    gradient is wanted; None where torch records the call (tracing, autocast), or where tensors are on several
-    devices."""
+    """Everything about a call but its addresses, of which only the value modulo 16 counts; marked if a gradient is
+    needed; None where torch records the call (tracing, autocast), or where tensors are on several devices."""
     if _is_compiling():  # first: a compiler traces what follows
         return None
     card = M.get_device()
@@ -73,7 +65,7 @@ def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
     """The same for tensors in the host's memory that NumPy can view."""
     if N.__class__ not in _PLAIN or not (M.is_cpu and N.is_cpu) or is_watched() or _any_autocast():
         return None
-    if M.layout is not _strided or N.layout is not _strided or M.dtype not in SEEN or N.dtype not in SEEN:
+    if M.layout is not _strided or N.layout is not _strided or M.dtype not in VIEWABLE or N.dtype not in VIEWABLE:
         return None
     if _lazy(M) or _lazy(N) or M.is_nested or N.is_nested:  # nested: many shapes
         return None
@@ -90,8 +82,8 @@ def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
 
 
 def _tensor(x: Any) -> Key | None:
-    """The layout of out=, bias= or a scale; None for a strided vector: it may be copied first, and the copy is freed
-    later."""
+    """The layout of out=, bias= or a scale; None for a strided vector, which may be copied first into memory that is
+    freed after the call."""
     if x.__class__ not in _PLAIN or x.layout is not _strided or x.requires_grad or _lazy(x):
         return None
     if x.dim() == 1 and not x.is_contiguous():
@@ -117,5 +109,5 @@ class TorchCard:
         return lambda: empty(shape, strides, dtype)
 
     def holds(self, like: Any) -> None:
-        """None: torch makes tensors within their storage. Sharded models empty storages later: those have no address,
-        which a call checks; reading a storage's size each time would cost a tenth of a call."""
+        """None: torch makes tensors within their storage. Sharded models empty storages later; those have no address,
+        which a call checks. Reading a storage's size each time would cost a tenth of a call."""

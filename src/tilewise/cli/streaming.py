@@ -17,8 +17,8 @@ from tilewise.core.accuracy import relative_error
 from tilewise.scale.budget import budget
 from tilewise.scale.files import BASE, TIGHT, FileProduct, FileReport
 from tilewise.scale.sources import open_source
-from tilewise.system.builtin_call import be_frugal
-from tilewise.system.memory import give_back_at_once, resident, usual_budget
+from tilewise.system.builtin_call import prefer_ctypes
+from tilewise.system.memory import resident, return_freed_memory, usual_budget
 from tilewise.system.quantities import counted, seconds
 
 CHECK_ROWS, CHECK_BYTES = 4, 16_000_000  # rows of P to check; bytes of N read at a time, in the wider dtype
@@ -31,8 +31,8 @@ def multiply_streaming(
     """The JSON document, the rows to print, and whether the check passed."""
     room = budget(memory, "--memory") if memory else usual_budget()
     if room < TIGHT and resident() < BASE:  # in a process of our own, not inside another program
-        be_frugal()
-        give_back_at_once()
+        prefer_ctypes()
+        return_freed_memory()
     if cluster:
         from tilewise.scale.cluster import Keys, multiply_on_cluster
 

@@ -38,7 +38,7 @@ class Call:
 
 
 def bind(M: Any, N: Any, o: Options) -> Call:
-    """The call with its problem and operands; an error says why a call cannot run."""
+    """The call's problem and operands; an error says why it cannot run."""
     ring = find_semiring(o.semiring)
     check_precision(o.precision)
     library = find_library(M)
@@ -46,7 +46,7 @@ def bind(M: Any, N: Any, o: Options) -> Call:
     left, right = library.operand(M, "M"), library.operand(N, "N")
     requested = None if left.dtype is right.dtype else library.promote(left.dtype, right.dtype)
     if o.dtype is not None:
-        requested = reachable(dtype_given(o.dtype), requested or library.promote(left.dtype, right.dtype), library)
+        requested = checked_dtype(dtype_given(o.dtype), requested or library.promote(left.dtype, right.dtype), library)
     if requested is not None:
         left, right = narrowed(left, requested), narrowed(right, requested)
     check_device(left, right, "N")
@@ -54,7 +54,7 @@ def bind(M: Any, N: Any, o: Options) -> Call:
     shape = product_shape(left.shape, right.shape, given.shape if given else None)
     left = left.with_axis(-2) if shape.vector_m else left
     right = right.with_axis(-1) if shape.vector_n else right
-    where = _where(left, o.device)
+    where = _device_of(left, o.device)
     problem = _problem(left, right, shape, ring, requested, o, given)
     if given is not None:
         _check_out_dtype(given, problem.result)
@@ -110,8 +110,8 @@ def as_matrices(call: Call, product: Operand) -> Operand:
     return _matrices(product, call.shape)
 
 
-def reachable(requested: DType, common: DType, library: Library) -> DType:
-    """NumPy's rule: a dtype of the same kind, or of one that holds it. And one that the library's arrays can have."""
+def checked_dtype(requested: DType, common: DType, library: Library) -> DType:
+    """Check dtype= by NumPy's same_kind rule, and that the library's arrays can have it."""
     if library.name == "jax" and sys.modules["jax"].dtypes.canonicalize_dtype(requested.numpy) != requested.numpy:
         raise DtypeError(f"dtype={requested.name!r} is of 64 bits, which JAX has off: set jax_enable_x64")
     if not np.can_cast(common.numpy, requested.numpy, "same_kind"):
@@ -196,8 +196,8 @@ def _check_out_dtype(given: Operand, result: DType) -> None:
         raise DtypeError(f"out has dtype {given.dtype}, but the product has {result}: pass an out of dtype {result}")
 
 
-def _where(left: Operand, device: str) -> str:
-    """The device that works: where the operands are, unless host arrays are sent to a card."""
+def _device_of(left: Operand, device: str) -> str:
+    """The device that executes: that of the operands, unless host arrays are sent to a card."""
     if not isinstance(device, str):
         raise UsageError(f"device={device!r} must be one of 'auto', 'cpu', 'simt', 'cuda' or 'cuda:1'")
     if device == "auto":

@@ -1,4 +1,4 @@
-"""A bound call run on its device: on the host, in the emulator, on the card, or on the card and back.
+"""Execution of a bound call: on the host, in the emulator, on a card, or on a card and back.
 
 A call is planned once, here, for the layouts of its arrays.
 """
@@ -33,16 +33,16 @@ NO_TIME = Times(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Done:
-    """What ran, how long it took, and what can be kept for calls of the same signature: the cpu backend's `Ready` or a
-    card's `Launcher`, None where no such call is kept."""
+    """The plan, its times, and the executable that can be cached under the call's signature: the cpu backend's `Ready`
+    or a card's `Launcher`; None where the call is not cached."""
 
     plan: Plan
     times: Times
-    again: Any = None
+    executable: Any = None
 
 
-class Made(NamedTuple):
-    """A product, the k that won each cell where requested, and what ran."""
+class Outcome(NamedTuple):
+    """A product, the winning k where requested, and what ran."""
 
     product: Operand
     arg: Operand | None
@@ -63,7 +63,7 @@ def machine_of(device: str, measured: bool = False) -> Machine:
     return describe(device)
 
 
-def run(call: Call, o: Options) -> Made:
+def run(call: Call, o: Options) -> Outcome:
     """The call's product in `out`, or in new memory."""
     work = product = call.out or _fresh(call)
     arg = call.library.empty(call.shape.product, DTYPES["int64"], call.M.device) if o.return_arg else None
@@ -75,8 +75,8 @@ def run(call: Call, o: Options) -> Made:
     done = execute(call, work, o.kernel, o.tile, arg)
     if via_temporary:
         copy(work, product)
-        done = replace(done, again=None)
-    return Made(product, arg, done)
+        done = replace(done, executable=None)
+    return Outcome(product, arg, done)
 
 
 def _fresh(call: Call) -> Operand:
@@ -84,7 +84,7 @@ def _fresh(call: Call) -> Operand:
 
 
 def _needs_temporary(call: Call, out: Operand) -> bool:
-    """Whether the backend must not write to `out` itself: it overlaps an operand, or has another dtype."""
+    """Whether the backend must not write to `out`: it overlaps an operand, or has another dtype."""
     return out.overlaps(call.M) or out.overlaps(call.N) or out.dtype != call.problem.result or out.converted
 
 
@@ -95,7 +95,7 @@ def execute(call: Call, product: Operand, kernel: str | None, tile: int | None, 
 
 
 def _executor(call: Call) -> str:
-    """Which of `EXECUTORS` runs a call: by its device, and where its arrays are."""
+    """The key of `EXECUTORS` for a call, by its device and the location of its arrays."""
     if call.device not in ("cpu", "simt"):
         return "card and back" if call.M.device == "cpu" else "card"
     return "epilogue after" if call.problem.epilogue else call.device
@@ -108,30 +108,30 @@ def _epilogue_after(call: Call, target: Operand, kernel: str | None, tile: int |
     sums = call.library.empty((*call.shape.stack, problem.m, problem.n), problem.bare.result, "cpu")
     bare, done = replace(call, problem=problem.bare, bias=None), None
     if call.device == "simt":
-        _in_the_interpreter(bare, sums, kernel, tile, None)
+        _in_emulator(bare, sums, kernel, tile, None)
     else:
-        done = _on_the_host(bare, sums, kernel, tile, None)
+        done = _on_host(bare, sums, kernel, tile, None)
     bias = None if call.bias is None else hosts(call.bias)[0]
     made_of, P = hosts(sums, target)
     epilogue = HostEpilogue(problem.epilogue, made_of, problem.result.numpy, problem.accumulate)
     epilogue(made_of, bias, P)
     spent = Times(0.0, time.perf_counter() - started, 0.0)
-    if done is None or done.again is None or len(call.shape.product) < 2:
+    if done is None or done.executable is None or len(call.shape.product) < 2:
         return Done(made, spent)
     ready, converted = (
-        (done.again.ready, done.again.converted)
-        if isinstance(done.again, MoreThanAProduct)
-        else (done.again, (False, False))
+        (done.executable.ready, done.executable.converted)
+        if isinstance(done.executable, MoreThanAProduct)
+        else (done.executable, (False, False))
     )
     return Done(made, spent, MoreThanAProduct(ready, converted, False, epilogue))
 
 
-def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
+def _on_host(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
     from tilewise.backends.cpu.run import run as run_on_cpu  # lazily: products on a card do not load the CPU kernels
 
     M, N, P = hosts(call.M, call.N, target)
-    problem, lies = call.problem, target.layout(call.shape.stack)
-    problem = problem if lies == problem.layout_p else replace(problem, layout_p=lies)
+    problem, layout_p = call.problem, target.layout(call.shape.stack)
+    problem = problem if layout_p == problem.layout_p else replace(problem, layout_p=layout_p)
     if call.scales is not None:  # sums stay float32 until they are scaled
         start = time.perf_counter()
         sums = np.empty(P.shape, np.float32)
@@ -140,10 +140,10 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
         ready = (reference.run if made.engine == "reference" else run_on_cpu)(made, M, N, sums)
         with np.errstate(all="ignore"):
             P[...] = scaled(sums, *call.scales.on_host).astype(P.dtype)
-        again = None
+        executable = None
         if ready is not None and P.dtype == np.float32 and len(call.shape.product) == 2:
-            again = _scaled_again(call, ready)
-        return Done(made, Times(0.0, time.perf_counter() - start, 0.0), again)
+            executable = _scaled_executable(call, ready)
+        return Done(made, Times(0.0, time.perf_counter() - start, 0.0), executable)
     made = make_plan(problem, machine_of("cpu"), kernel, tile)
     start, ready = time.perf_counter(), None
     if made.engine == "reference":
@@ -161,7 +161,7 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
     return Done(made, spent, ready)
 
 
-def _scaled_again(call: Call, ready: Any) -> MoreThanAProduct:
+def _scaled_executable(call: Call, ready: Any) -> MoreThanAProduct:
     assert call.scales is not None
     ready.shape = call.shape.product
     _, rows, columns = call.scales.on_host
@@ -169,13 +169,13 @@ def _scaled_again(call: Call, ready: Any) -> MoreThanAProduct:
     return MoreThanAProduct(ready, (call.M.converted, call.N.converted), False, None, scaling)
 
 
-def _in_the_interpreter(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
-    """The kernels work on contiguous copies, so the plan is made for those."""
+def _in_emulator(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
+    """The emulator runs on contiguous copies, so the plan is made for those."""
     from tilewise.emulator import multiply
     from tilewise.kernels.registry import COURSE
 
     p = call.problem
-    problem = replace(p, layout_m=travelled(call.M, p.stack), layout_n=travelled(call.N, p.stack))
+    problem = replace(p, layout_m=layout_of_copy(call.M, p.stack), layout_n=layout_of_copy(call.N, p.stack))
     made = make_plan(problem, multiply.MACHINE, kernel, tile)
     M, N, P = hosts(call.M, call.N, target)
     start = time.perf_counter()
@@ -183,14 +183,14 @@ def _in_the_interpreter(call: Call, target: Operand, kernel: str | None, tile: i
     return Done(made, Times(0.0, time.perf_counter() - start, 0.0))
 
 
-def _on_the_card(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
+def _on_card(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
     M, N, problem, scales = call.M, call.N, call.problem, None
     if call.out is None or target is not call.out:
-        lies = target.layout(call.shape.stack)
-        problem = problem if lies == problem.layout_p else replace(problem, layout_p=lies)
-    made, settled = _plan_on_card(problem, call.device, kernel, tile)
+        layout_p = target.layout(call.shape.stack)
+        problem = problem if layout_p == problem.layout_p else replace(problem, layout_p=layout_p)
+    made, final = _plan_on_card(problem, call.device, kernel, tile)
     given = {"M": M.pointer, "N": N.pointer, "P": target.pointer}
-    more = {"arg": arg, "bias": _in_a_row(call.bias)}
+    more = {"arg": arg, "bias": _contiguous(call.bias)}
     if call.scales is not None:
         from tilewise.kernels.shared.placed import Scales
 
@@ -206,12 +206,12 @@ def _on_the_card(call: Call, target: Operand, kernel: str | None, tile: int | No
 
         with scratch(launcher.scratch_bytes, call.library.name, call.device, stream) as held:
             launcher(stream, scratch=held, **given)
-    alike = not (call.M.converted or call.N.converted) and arg is None and call.scales is None
-    return Done(made, NO_TIME, launcher if alike and settled else None)
+    repeatable = not (call.M.converted or call.N.converted) and arg is None and call.scales is None
+    return Done(made, NO_TIME, launcher if repeatable and final else None)
 
 
 def _plan_on_card(problem: Problem, device: str, kernel: str | None, tile: int | None) -> tuple[Plan, bool]:
-    """The plan, and whether it may be kept: with TILEWISE_WAIT=0 another plan is used until its kernels are built."""
+    """The plan, and whether it is final: with TILEWISE_WAIT=0 another plan is used until its kernels are compiled."""
     from tilewise.planning.precompile import sooner_served, waits
 
     machine = machine_of(device)
@@ -223,12 +223,12 @@ def _plan_on_card(problem: Problem, device: str, kernel: str | None, tile: int |
 
 
 def _span(x: Operand) -> tuple[int, int]:
-    """The bytes that an array touches, relative to its address."""
+    """The range of bytes of an array, relative to its address."""
     low, high = x.extent
     return low - x.pointer, high - x.pointer
 
 
-def _in_a_row(bias: Operand | None) -> Operand | None:
+def _contiguous(bias: Operand | None) -> Operand | None:
     """The bias, copied if its elements are not contiguous."""
     if bias is None or bias.host is not None or bias.strides[-1] == 1 or bias.shape[-1] <= 1:
         return bias
@@ -237,16 +237,15 @@ def _in_a_row(bias: Operand | None) -> Operand | None:
     return made
 
 
-def _on_the_card_and_back(
-    call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None
-) -> Done:
-    """Host arrays go as contiguous copies, for which the plan is made; what the card cannot hold is streamed."""
+def _on_card_and_back(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
+    """Host arrays are sent as contiguous copies, for which the plan is made; a product that exceeds the card's memory
+    is streamed."""
     from tilewise.arrays.card import memory as card_memory
     from tilewise.backends.cuda.host import multiply_on_device
 
     p = call.problem
-    P_on_card = row_major(p.m, p.n, p.stack)
-    problem = replace(p, layout_m=travelled(call.M, p.stack), layout_n=travelled(call.N, p.stack), layout_p=P_on_card)
+    layout_m, layout_n = (layout_of_copy(x, p.stack) for x in (call.M, call.N))
+    problem = replace(p, layout_m=layout_m, layout_n=layout_n, layout_p=row_major(p.m, p.n, p.stack))
     made = make_plan(problem, machine_of(call.device), kernel, tile)
     M, N, P = hosts(call.M, call.N, target)
     pinned = p.stack or p.accumulate or kernel or tile or arg is not None or p.epilogue
@@ -265,11 +264,11 @@ def _on_the_card_and_back(
 
 
 EXECUTORS = {
-    "cpu": _on_the_host,
-    "simt": _in_the_interpreter,
+    "cpu": _on_host,
+    "simt": _in_emulator,
     "epilogue after": _epilogue_after,
-    "card": _on_the_card,
-    "card and back": _on_the_card_and_back,
+    "card": _on_card,
+    "card and back": _on_card_and_back,
 }
 
 
@@ -285,11 +284,11 @@ def _streamed(p: Problem, M: HostArray, N: HostArray, P: HostArray, device: str)
 
 
 def hosts(*operands: Operand) -> list[HostArray]:
-    """Operands of the host as NumPy arrays."""
+    """Host operands as NumPy arrays."""
     return [operand.memory for operand in operands]
 
 
-def travelled(operand: Operand, stack: tuple[int, ...]) -> Layout:
+def layout_of_copy(operand: Operand, stack: tuple[int, ...]) -> Layout:
     """The layout of an operand's contiguous copy on the card, broadcast over the stack as the operand is."""
     *own, rows, cols = operand.shape
     fresh = row_major(rows, cols, tuple(own))

@@ -1,4 +1,4 @@
-"""`axes=`, `order=`, `casting=` and a tuple as `out=`, as `numpy.matmul` has them: the call is reduced to one without.
+"""`axes=`, `order=`, `casting=` and a tuple as `out=`, as in `numpy.matmul`: the call is reduced to one without them.
 
 Axes are views, so every library has them; memory orders and casting rules are NumPy's own.
 """
@@ -21,7 +21,7 @@ ORDERS, CASTINGS = ("C", "F", "A", "K"), ("no", "equiv", "safe", "same_kind", "u
 
 
 class NumpysForms:
-    """Calls with NumPy's keywords for where axes and results lie."""
+    """Calls with NumPy's keywords for axes, memory order and casting."""
 
     def takes(self, M: Any, N: Any, o: Options) -> bool:
         return isinstance(o.out, tuple) or bool(o.given(*FORMS))
@@ -35,22 +35,22 @@ class NumpysForms:
         left, right, of_p = M, N, None
         if o.axes is not None:
             of_m, of_n, of_p = _checked_axes(o.axes, M, N)
-            left, right = _to_the_end(M, of_m, "M"), _to_the_end(N, of_n, "N")
-            keywords["out"] = None if out is None else _to_the_end(out, of_p, "out")
+            left, right = _axes_last(M, of_m, "M"), _axes_last(N, of_n, "N")
+            keywords["out"] = None if out is None else _axes_last(out, of_p, "out")
         if o.casting != "same_kind":
             left, right = _cast(left, right, o, keywords)
         made = matmul(left, right, **keywords)
         if o.casting == "unsafe" and out is not None and keywords["out"] is None:
-            np.copyto(out if of_p is None else _to_the_end(out, of_p, "out"), made, casting="unsafe")
+            np.copyto(out if of_p is None else _axes_last(out, of_p, "out"), made, casting="unsafe")
         if of_p is not None:
-            made = tuple(_from_the_end(x, of_p) for x in made) if o.return_arg else _from_the_end(made, of_p)
+            made = tuple(_axes_restored(x, of_p) for x in made) if o.return_arg else _axes_restored(made, of_p)
         if out is not None:
             return (out, made[1]) if o.return_arg else out
         return in_order(made, o.order, (M, N)) if o.order != "K" else made
 
 
 def check_rules(order: Any, casting: Any) -> None:
-    """The values of order= and casting=, in NumPy's own words."""
+    """Refuse values of order= and casting= that NumPy does not have."""
     for name, value, known in (("order", order, ORDERS), ("casting", casting, CASTINGS)):
         if value not in known:
             raise UsageError(f"{name}={value!r} is not known; known are {', '.join(known)}")
@@ -91,8 +91,8 @@ def _as_numpys(x: Any, role: str, o: Options) -> Any:
 
 
 def _cast(M: Any, N: Any, o: Options, keywords: dict[str, Any]) -> tuple[Any, Any]:
-    """The operands in the dtype that is computed, if the rule allows what has to be converted, P's included; an out=
-    of another kind is taken off `keywords`."""
+    """The operands in the dtype that is computed, if `casting` allows the conversions, that of P included; an out= of
+    another kind is removed from `keywords`."""
     dtype = promote(dtype_of(M.dtype), dtype_of(N.dtype)) if o.dtype is None else dtype_given(o.dtype)
     for x, role in ((M, "M"), (N, "N")):
         check_cast(x.dtype, dtype.numpy, o.casting, role)
@@ -139,15 +139,15 @@ def _checked(item: Any, role: str, core: int, ndim: int) -> tuple[int, ...]:
     return tuple(axis % ndim for axis in found)
 
 
-def _to_the_end(x: Any, axes: tuple[int, ...], role: str) -> Any:
-    """A view whose last axes are these."""
+def _axes_last(x: Any, axes: tuple[int, ...], role: str) -> Any:
+    """A view with these axes last."""
     if not hasattr(x, "ndim") or len(axes) > x.ndim or max(axes, default=0) >= max(1, x.ndim):
         raise ShapeError(f"axes= of {role} are {axes}, and {role} has other ones")
     return _transposed(x, [*(i for i in range(x.ndim) if i not in axes), *axes])
 
 
-def _from_the_end(x: Any, axes: tuple[int, ...]) -> Any:
-    """A view in which the last axes stand at these places."""
+def _axes_restored(x: Any, axes: tuple[int, ...]) -> Any:
+    """A view whose last axes are moved to these positions."""
     if not getattr(x, "ndim", 0):
         return x
     rest = iter(range(x.ndim - len(axes)))

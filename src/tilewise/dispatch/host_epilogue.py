@@ -1,5 +1,4 @@
-"""Prepared epilogues and scales of products on the host: small products by one call of machine code, large ones by
-NumPy."""
+"""Prepared epilogues and scales of products on the host: small products by one native call, large ones by NumPy."""
 
 from __future__ import annotations
 
@@ -23,22 +22,22 @@ class _Record(ctypes.Structure):
 
 
 class HostEpilogue:
-    """An epilogue of sums of one shape and dtype; `onto`: it is added to what P holds."""
+    """An epilogue for sums of one shape and dtype; `onto`: P's old values are added before the activation."""
 
     def __init__(self, epilogue: Epilogue, sums: Array, result: Any, onto: bool) -> None:
         self._epilogue, self._result, self._onto, self._dtype = epilogue, result, onto, sums.dtype
         few = 0 < sums.size <= FEW
-        self._native = compiled_epilogue(_text_of(epilogue), sums.dtype.name, onto) if few else None
+        self._native = compiled_epilogue(_text_key(epilogue), sums.dtype.name, onto) if few else None
         self._record = _Record(sums.size // max(1, sums.shape[-1]), sums.shape[-1], epilogue.alpha)
         self._at = ctypes.addressof(self._record)
 
     @property
     def is_native(self) -> bool:
-        """Whether sums are overwritten in place."""
+        """Whether it is native code, which overwrites the sums."""
         return self._native is not None
 
     def __call__(self, sums: Array, bias: Array | None, P: Array | None = None) -> Array:
-        """P, new where none is given, from contiguous sums, which are overwritten."""
+        """P (a new array if none is given) from contiguous sums, which are overwritten."""
         dtype, held = self._dtype, P if self._onto else None
         if self._native is None:
             if P is None:
@@ -62,25 +61,25 @@ class HostEpilogue:
         return P
 
 
-def _text_of(epilogue: Epilogue) -> Epilogue:
-    """The key of its kernel text: one text serves all factors, and biases are converted."""
+def _text_key(epilogue: Epilogue) -> Epilogue:
+    """The cache key of its LLVM text: one text serves all factors, and biases are converted."""
     return Epilogue(1.0 if epilogue.alpha == 1.0 else 2.0, epilogue.bias, epilogue.activation)
 
 
 class Scaling:
-    """Scales of float32 sums of one shape, for pairs with arrays on the same sides."""
+    """Scales for float32 sums of one shape; later pairs have arrays on the same sides."""
 
     def __init__(self, rows: Array | None, columns: Array | None, shape: tuple[int, ...]) -> None:
-        """`rows`, `columns`: the arrays of the pair, None where a side is a number or nothing."""
+        """`rows`, `columns`: the arrays of the pair, None where a side is a number or None."""
         sides = zip((rows, columns), shape, strict=True)
-        few = math.prod(shape) <= FEW and all(x is None or _in_a_line(x, extent) for x, extent in sides)
+        few = math.prod(shape) <= FEW and all(x is None or _is_dense_vector(x, extent) for x, extent in sides)
         self._rows, self._columns = rows is not None, columns is not None
         self._native = compiled_scaling(self._rows, self._columns) if few else None
         self._record = _Record(*shape, 1.0)
         self._at = ctypes.addressof(self._record)
 
     def __call__(self, sums: Array, a: Any, b: Any) -> Array:
-        """Contiguous sums times such a pair, which was checked before; they are overwritten."""
+        """Contiguous sums times such a pair, which the caller has checked; the sums are overwritten."""
         if self._native is None:
             return scaled_by(sums, a, b)
         factor = 1.0
@@ -92,6 +91,6 @@ class Scaling:
         return sums
 
 
-def _in_a_line(scale: Array, extent: int) -> bool:
-    """Whether machine code takes it: one number for each row or column, contiguous."""
+def _is_dense_vector(scale: Array, extent: int) -> bool:
+    """Whether native code takes a scale: one number for each row or column, contiguous."""
     return bool(scale.size == extent and scale.flags.c_contiguous)

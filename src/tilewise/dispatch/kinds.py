@@ -1,7 +1,8 @@
-"""New sizes of a known kind of call: the kernels are the same, so a first call chooses one, fills a job and runs.
+"""Calls that differ from an earlier one in extents and strides only: the plan is reused, only the kernel choice and the
+argument block are recomputed.
 
-Calls are of one kind if they differ in extents and strides alone. The first is bound, planned and run step by step
-(`product.first_call`); for the others shapes and strides are read, and all that they do not change is known.
+The first call of a kind is bound, planned and run step by step (`product.first_call`); for the others only shapes and
+strides are read.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ LOG = logging.getLogger("tilewise")
 
 
 class Kind:
-    """What calls of one kind share: a problem of any size, the register tile, and the dtype of P in its library."""
+    """The values that calls of one kind share: a problem of any size, the register tile, and the dtype of P in its
+    library."""
 
     def __init__(self, plan: Plan, result: Any) -> None:
         self.problem, self.machine, self.result, self.target = plan.problem, plan.machine, result, host_target()
@@ -44,18 +46,18 @@ class Kind:
 
     @cached_property
     def most(self) -> int:
-        """Steps of a product that is not cut into pieces."""
+        """Most steps of a product that is not run in pieces."""
         return 2 * piece_steps(self.problem, self.machine)
 
     def prepared(self, M: Any, N: Any, out: Any, key: Key) -> tuple[Any, bool | None]:
-        """The prepared call of operands of this kind, None where more than their layouts decides about it; and, where N
-        lies as M transposed does, whether in the same memory."""
+        """The prepared call for operands of this kind, None where it cannot be derived from their layouts; and, where N
+        has M's layout transposed, whether both are one memory."""
         if LOG.isEnabledFor(logging.DEBUG) or self.target is not host_target():
             return None, None
         try:
             shape = product_shape(M.shape, N.shape)
         except ShapeError:
-            return None, None  # its message names the arguments
+            return None, None  # `bind` raises it again, with the names of the arguments
         m, k, n, stack = shape.m, shape.k, shape.n, shape.stack
         members, on_numpy = math.prod(stack) if stack else 1, M.__class__ is np.ndarray
         few = 0 < members * m * k * n <= self.most and members * m * n * self.problem.result.itemsize <= SMALL
@@ -77,14 +79,14 @@ class Kind:
         return OnHostMemory(ready, dense_strides(ready.shape), self.result, M, N), mirrored
 
     def _layout_of(self, out: Any, shape: ProductShape) -> Layout | None:
-        """The layout of a given P; None where it is not written directly."""
+        """The layout of a given P; None where it cannot be written directly."""
         plain = out.__class__ is np.ndarray and out.shape == shape.product and out.dtype == self.result
         strides = _strides(out) if plain and not (shape.vector_m or shape.vector_n) else None
         return None if strides is None else _layout(out.shape, strides, shape.stack)
 
 
 def _strides(x: np.ndarray[Any, np.dtype[Any]]) -> Sequence[int] | None:
-    """In elements; None where elements lie between the places of whole ones, as in a field of records."""
+    """Strides in elements; None if they are not multiples of the itemsize, as in a field of records."""
     size, strides = x.itemsize, x.strides
     for stride in strides:
         if stride % size:

@@ -1,4 +1,4 @@
-"""The one cache of calls: by signature, least recently used out first, for every array library.
+"""The cache of calls by signature, with LRU eviction, for every array library.
 
 A signature is everything about a call but its addresses: shapes, strides, dtypes, alignment classes, device, keywords.
 A prepared call runs on any arrays of the same signature: by the cpu backend's `Ready`, or a `Launcher` on a card.
@@ -27,18 +27,18 @@ LIMIT = 16384  # calls that are kept
 Signature = Callable[[Any, Any, Any], Key | None]
 
 
-tick = count().__next__  # the order in which calls are used
+tick = count().__next__  # a logical clock for LRU eviction
 
 
 class Prepared(dict[Key, Any]):
-    """Calls by signature. Threads read without a lock; a call carries the tick of its last use."""
+    """Calls by signature. Threads read without a lock; each call has the tick of its last use."""
 
     def __init__(self) -> None:
         self._lock = Lock()
 
     def keep(self, key: Key, call: Any, mirrored: bool | None = None) -> None:
-        """Insert a call; at the limit, the least recently used quarter is evicted. `mirrored`: N lies as M transposed
-        does, in the same memory or not."""
+        """Insert a call; at the limit, the least recently used quarter is evicted. `mirrored`: whether M and N are one
+        memory, if N has M's layout transposed, else None."""
         if mirrored is not None:
             both = self.get(key)
             if both.__class__ is not ByMemory:
@@ -54,8 +54,8 @@ class Prepared(dict[Key, Any]):
 
 
 class ByMemory:
-    """Calls whose N lies as M transposed does. One memory for both makes P symmetric, and addresses are no part of a
-    signature: each of the two has its own call."""
+    """A call whose N has M's layout transposed. If both are one memory, P is symmetric, but addresses are no part of a
+    signature: so there is a call for each case."""
 
     __slots__ = ("calls", "tick")
 
@@ -63,13 +63,13 @@ class ByMemory:
         self.calls: list[Any] = [None, None]
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
-        """P; None for the other of the two, which is prepared when it is called first."""
+        """P; None if this case has not been called yet."""
         call = self.calls[one_memory(M, N)]
         return None if call is None else call(M, N, keywords)
 
 
 def one_memory(M: Any, N: Any) -> bool:
-    """Whether two arrays on the host begin at one address."""
+    """Whether two host arrays have the same address."""
     if M.__class__ is np.ndarray:
         return address(M) == address(N)
     return bool(M.data_ptr() == N.data_ptr())
@@ -78,11 +78,11 @@ def one_memory(M: Any, N: Any) -> bool:
 PREPARED = Prepared()
 if hasattr(os, "register_at_fork"):  # another thread of the parent may have held the lock
     os.register_at_fork(after_in_child=PREPARED._lock._at_fork_reinit)  # type: ignore[attr-defined]
-pool.on_resize.append(PREPARED.clear)  # prepared calls are blocked for a number of threads
+pool.on_resize.append(PREPARED.clear)  # prepared calls are cut into tasks for a number of threads
 
 
 class CardLibrary(Protocol):
-    """What a prepared call needs of a framework whose arrays are on one card."""
+    """The interface of a framework whose arrays are on one card."""
 
     address: Callable[[Any], int]
     stream: Callable[[], int]
@@ -97,22 +97,23 @@ class CardLibrary(Protocol):
 class OnHost:
     """A prepared product on the CPU."""
 
-    __slots__ = ("_dtypes", "_fresh", "_given", "_ready", "_straight", "tick")
+    __slots__ = ("_direct", "_dtypes", "_fresh", "_given", "_ready", "tick")
 
-    def __init__(self, ready: Any, dtypes: tuple[Any, ...], straight: bool = False) -> None:
-        """`dtypes`: those of M, N and P, kept alive because a signature may hold their addresses. `straight`: `out` is
-        known to be writeable and not to overlap M or N."""
-        self._ready, self._dtypes, self._straight = ready, dtypes, straight
-        self._fresh: Any = None  # made by the second call, as `_given` is
+    def __init__(self, ready: Any, dtypes: tuple[Any, ...], direct: bool = False) -> None:
+        """`dtypes`: of M, N and P, kept alive because a signature may hold their addresses. `direct`: `out` is known to
+        be writeable and not to overlap M or N."""
+        self._ready, self._dtypes, self._direct = ready, dtypes, direct
+        self._fresh: Any = None  # made by the second call, as is `_given`
         self._given: Any = None
 
     def first(self, M: Any, N: Any, out: Any) -> Any:
-        """P, by what is there already; None where `out` cannot be written directly."""
-        direct = out is None or self._straight or self._ready.takes(out, M, N)
-        return self._ready.multiply(M, N, out) if direct else None
+        """P, without the closures that later calls use; None where `out` cannot be written directly."""
+        writes = out is None or self._direct or self._ready.takes(out, M, N)
+        return self._ready.multiply(M, N, out) if writes else None
 
     def into(self, shape: tuple[int, ...]) -> OnHost | None:
-        """The same product with a P of another shape, as large; None where absent edges are looked for, by shape."""
+        """The same product with a P of another shape and the same size; None where operands are scanned for missing
+        edges."""
         if self._ready.no_edge is not None:
             return None
         ready = copy(self._ready)
@@ -125,7 +126,7 @@ class OnHost:
             self._given, self._fresh = self._ready.into_given_memory(), self._ready.into_fresh_memory()
         if not keywords:
             return self._fresh(M, N)
-        if self._straight:
+        if self._direct:
             return self._given(M, N, keywords["out"])
         out = keywords.get("out")
         if out is None:
@@ -134,8 +135,7 @@ class OnHost:
 
 
 class MoreThanAProduct:
-    """What a call of NumPy arrays does beside multiplying: operands converted first, the k that won, an epilogue,
-    scales."""
+    """The further steps of a call on NumPy arrays: operand conversions, the winning k, an epilogue, scales."""
 
     def __init__(
         self, ready: Any, converted: tuple[bool, bool], arg: bool, epilogue: Any = None, scaling: Any = None
@@ -160,7 +160,7 @@ class OnHostWithMore:
     __slots__ = ("_arg", "_dtypes", "_epilogue", "_fresh", "_left", "_ready", "_right", "_scaling", "tick")
 
     def __init__(self, more: MoreThanAProduct, converters: list[Any], dtypes: tuple[Any, Any]) -> None:
-        """`converters`: those of M and N, or None; `dtypes`: their own, kept alive as `OnHost`'s are."""
+        """`converters`: of M and N, or None; `dtypes`: of the arrays, kept alive as in `OnHost`."""
         self._ready, self._dtypes = more.ready, dtypes
         self._left, self._right = converters
         self._arg, self._epilogue, self._scaling = more.arg, more.epilogue, more.scaling
@@ -168,7 +168,7 @@ class OnHostWithMore:
         self._fresh = ready.into_fresh_memory_with_arg() if more.arg else ready.into_fresh_memory()
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
-        """P, or P and the k that won; None where `out` cannot be written."""
+        """P, or P and the winning k; None where `out` cannot be written."""
         ready, out = self._ready, keywords.get("out")
         if self._left is not None:
             M = self._left(M)
@@ -224,15 +224,15 @@ class OnCard:
 
 
 class OnTensors:
-    """A recipe of one image on torch's tensors, with no array but `out` given: machine code reads their addresses and
-    the stream, fills and launches."""
+    """A recipe without further arguments on torch tensors, with no array but `out` given: native code reads their
+    addresses and the stream, fills in the addresses and launches."""
 
-    __slots__ = ("_empty", "_header", "_launch", "_library", "_otherwise", "_scratch", "tick")
+    __slots__ = ("_empty", "_fallback", "_header", "_launch", "_library", "_scratch", "tick")
 
-    def __init__(self, otherwise: OnCard, launcher: Any, launch: Any, library: CardLibrary) -> None:
-        """`otherwise`: the same call step by step, where machine code returns an error."""
-        self._otherwise, self._header, self._scratch = otherwise, launcher.header, launcher.scratch_bytes
-        self._launch, self._library, self._empty = launch, library, otherwise.empty
+    def __init__(self, fallback: OnCard, launcher: Any, launch: Any, library: CardLibrary) -> None:
+        """`fallback`: the same call from Python, where native code returns an error."""
+        self._fallback, self._header, self._scratch = fallback, launcher.header, launcher.scratch_bytes
+        self._launch, self._library, self._empty = launch, library, fallback.empty
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         P = keywords.get("out") if keywords else None
@@ -246,17 +246,17 @@ class OnTensors:
                 code = self._launch(self._header, M, N, P, held)
             finally:
                 self._library.give_back(held)
-        return self._otherwise(M, N, {"out": P}) if code else P
+        return self._fallback(M, N, {"out": P}) if code else P
 
 
 def _held(library: CardLibrary, array: Any) -> bool:
-    """Whether an array's memory reaches as far as its shape and strides, if its library knows."""
+    """Whether an array's memory covers its shape and strides, if its library knows."""
     holds = library.holds(array)
     return bool(library.address(array)) and (holds is None or holds(array))
 
 
-def _at_machine_speed(key: Any, call: OnCard, launcher: Any, library: CardLibrary) -> Any:
-    """The same call by machine code that reads tensors itself, where their signature was read by machine code too."""
+def _native_on_card(key: Any, call: OnCard, launcher: Any, library: CardLibrary) -> Any:
+    """The same call by native code that reads tensors itself, if their signature was native too."""
     from tilewise.arrays.torch_exchange import tensor_launcher
     from tilewise.backends.cuda.native import addresses
 
@@ -268,7 +268,7 @@ SIGNATURES: dict[type, Signature] = {}
 
 
 def signature_for(array: Any) -> Signature | None:
-    """The signature function of this array class; frameworks that are not imported are not looked at."""
+    """The signature function of this array class; frameworks that are not imported are ignored."""
     kind = array.__class__
     if kind is np.ndarray:
         SIGNATURES[kind] = quickest_signature()
@@ -279,7 +279,7 @@ def signature_for(array: Any) -> Signature | None:
         from tilewise.arrays.torch_quick_signature import quickest_signature as quickest_of_torch
         from tilewise.arrays.torch_signature import signature as of_torch
 
-        if is_watched():  # machine code is tested on new tensors first, which have no memory under a mode
+        if is_watched():  # native code is tested on new tensors first, which have no memory under a mode
             return of_torch
         quick = quickest_of_torch(of_torch, CPU)
         quick = quickest_of_torch(quick, CUDA) if torch.cuda.is_available() else quick
@@ -295,48 +295,48 @@ def signature_for(array: Any) -> Signature | None:
     return SIGNATURES.get(kind)
 
 
-def keep(key: Key, again: Any, library: str, problem: Problem, product: Any, M: Any, N: Any) -> None:
-    """Cache what can run again (`again`) after a call that computed `product` from M and N."""
-    made = KEEPERS[library](key, again, product, M, N) if library in KEEPERS else None
+def keep(key: Key, executable: Any, library: str, problem: Problem, product: Any, M: Any, N: Any) -> None:
+    """Cache the executable of a call that computed `product` from M and N."""
+    made = KEEPERS[library](key, executable, product, M, N) if library in KEEPERS else None
     if made is not None:
         on_host = library in ("numpy", "torch") and problem.may_mirror and (library == "numpy" or M.is_cpu)
         PREPARED.keep(key, made, problem.symmetric if on_host else None)
 
 
-def _of_numpy(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
-    if isinstance(again, MoreThanAProduct):
-        return again.as_a_call(M, N)
-    return OnHost(again, (M.dtype, N.dtype, product.dtype), written_directly(key))
+def _of_numpy(key: Key, executable: Any, product: Any, M: Any, N: Any) -> Any:
+    if isinstance(executable, MoreThanAProduct):
+        return executable.as_a_call(M, N)
+    return OnHost(executable, (M.dtype, N.dtype, product.dtype), written_directly(key))
 
 
-def _of_torch(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
+def _of_torch(key: Key, executable: Any, product: Any, M: Any, N: Any) -> Any:
     from tilewise.arrays.torch_on_host import prepared_on_host
     from tilewise.arrays.torch_signature import TorchCard
 
-    more = isinstance(again, MoreThanAProduct)
+    more = isinstance(executable, MoreThanAProduct)
     if M.is_cpu:
-        return prepared_on_host(again, more, product, M, N)
+        return prepared_on_host(executable, more, product, M, N)
     if more or not M.is_cuda:
         return None
     card = TorchCard(M.get_device())
-    call = OnCard(again, card, card.empty_like(product), (M, N, product))
-    return _at_machine_speed(key, call, again, card)
+    call = OnCard(executable, card, card.empty_like(product), (M, N, product))
+    return _native_on_card(key, call, executable, card)
 
 
-def _of_cupy(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
+def _of_cupy(key: Key, executable: Any, product: Any, M: Any, N: Any) -> Any:
     from tilewise.arrays.cupy_signature import CupyCard
 
-    if isinstance(again, MoreThanAProduct):
+    if isinstance(executable, MoreThanAProduct):
         return None
     card = CupyCard(M.device.id)
-    return OnCard(again, card, card.empty_like(product), (M, N, product))
+    return OnCard(executable, card, card.empty_like(product), (M, N, product))
 
 
-def _of_jax(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
+def _of_jax(key: Key, executable: Any, product: Any, M: Any, N: Any) -> Any:
     from tilewise.arrays.jax_signature import OnJaxsHost
 
-    on_host = isinstance(product, np.ndarray) and not isinstance(again, MoreThanAProduct)
-    return OnJaxsHost(again) if on_host else None
+    on_host = isinstance(product, np.ndarray) and not isinstance(executable, MoreThanAProduct)
+    return OnJaxsHost(executable) if on_host else None
 
 
 KEEPERS = {"numpy": _of_numpy, "torch": _of_torch, "cupy": _of_cupy, "jax": _of_jax}

@@ -15,13 +15,13 @@ from tilewise.dispatch.route import ROUTES, Matmul, Route, is_structured, route_
 
 LOG = logging.getLogger("tilewise")
 DEFAULT_OPTIONS = Options()
-PLAIN = frozenset(("semiring", "precision", "accumulate", "nonnegative", "out"))  # keywords that a kind may have
-KINDS: dict[Key, Any] = {}  # see `kinds`: as many as there are pairs of dtypes, times semirings that have a name
+PLAIN = frozenset(("semiring", "precision", "accumulate", "nonnegative", "out"))  # keywords of calls that have a kind
+KINDS: dict[Key, Any] = {}  # see `kinds`: one per pair of dtypes and combination of keywords
 
 
 def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
-    """`tw.matmul` for the rooms below `api`: no gradient is recorded and nothing is traced. `api.matmul` repeats the
-    look-up: a call of this function would cost every prepared product 60 ns."""
+    """`tw.matmul` for packages below `api`: no gradient is recorded and nothing is traced. `api.matmul` repeats the
+    look-up, because calling this function would cost every prepared product 60 ns."""
     sign = SIGNATURES.get(M.__class__) or signature_for(M)
     key = sign(M, N, keywords) if sign is not None else None
     prepared = PREPARED.get(key) if key is not None else None
@@ -34,11 +34,11 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
 
 
 def first_call(
-    M: Any, N: Any, keywords: dict[str, Any], key: Key | None, routes: tuple[Route, ...], again: Matmul
+    M: Any, N: Any, keywords: dict[str, Any], key: Key | None, routes: tuple[Route, ...], caller: Matmul
 ) -> Any:
-    """A call that no prepared one serves: by its route, or bound, planned, run and kept under its signature. `again`:
-    the caller, for products of other operands that a call is reduced to."""
-    # a signature by machine code without the mark of a gradient: no route takes such tensors
+    """A call without a prepared one: by its route, or bound, planned, run and cached under its signature. `caller`: the
+    `matmul` that was called, for calls that this one is reduced to."""
+    # a native signature without the gradient mark: no route takes such tensors
     signed = isinstance(key, bytes) and M.__class__ is not np.ndarray and not key[GRADIENT_BYTE]
     on_host = M.is_cpu if signed else M.__class__ is np.ndarray is N.__class__
     kind = _kind_of(M, N, keywords) if on_host and key is not None else None
@@ -52,27 +52,28 @@ def first_call(
     if key is None and (M.__class__ is list or N.__class__ is list):
         arrays = _from_lists(M, N, keywords.get("semiring"))
         if arrays is not None:
-            return again(*arrays, **keywords)  # NumPy's arrays have a signature, lists have none
+            return caller(*arrays, **keywords)  # NumPy's arrays have a signature, lists have none
     o = Options.of(keywords) if keywords else DEFAULT_OPTIONS
     route = None if signed else route_of(M, N, o, routes)
     if route is not None:
-        return route.product(M, N, o, key, again)
+        return route.product(M, N, o, key, caller)
     call = bind(M, N, o)
-    made = run(call, o)
-    LOG.debug("%r", made.done.plan)
-    if key is not None and made.done.again is not None:
-        keep(key, made.done.again, call.library.name, call.problem, made.product.array, M, N)
-        more = isinstance(made.done.again, MoreThanAProduct)
-        if kind is not None and key in PREPARED and made.done.plan.blocking is not None and not more:
+    outcome = run(call, o)
+    LOG.debug("%r", outcome.done.plan)
+    if key is not None and outcome.done.executable is not None:
+        keep(key, outcome.done.executable, call.library.name, call.problem, outcome.product.array, M, N)
+        more = isinstance(outcome.done.executable, MoreThanAProduct)
+        if kind is not None and key in PREPARED and outcome.done.plan.blocking is not None and not more:
             from tilewise.dispatch.kinds import Kind  # lazily: products on a card do not load the CPU kernels
 
-            KINDS[kind] = Kind(made.done.plan, made.product.array.dtype)
-    delivered = o.out if o.out is not None else call.library.deliver(made.product)
-    return delivered if made.arg is None else (delivered, call.library.deliver(made.arg))
+            KINDS[kind] = Kind(outcome.done.plan, outcome.product.array.dtype)
+    delivered = o.out if o.out is not None else call.library.deliver(outcome.product)
+    return delivered if outcome.arg is None else (delivered, call.library.deliver(outcome.arg))
 
 
 def _kind_of(M: Any, N: Any, keywords: dict[str, Any]) -> Key | None:
-    """Calls with the same one differ in extents and strides alone; None for calls that have more than a semiring."""
+    """The key of a call's kind: calls with the same one differ in extents and strides alone; None for calls with
+    further keywords."""
     if not keywords:
         return (M.dtype, N.dtype)
     for name, value in keywords.items():
@@ -82,10 +83,10 @@ def _kind_of(M: Any, N: Any, keywords: dict[str, Any]) -> Key | None:
 
 
 def _from_lists(M: Any, N: Any, semiring: Any) -> tuple[Any, Any] | None:
-    """Lists as NumPy's arrays; None where they hold no numbers, beside other arrays, or values with fields."""
+    """Lists as NumPy arrays; None for lists without numbers, beside other arrays, or of structured values."""
     if is_structured(semiring):
         return None
-    made = []
+    arrays = []
     for x in (M, N):
         if x.__class__ is list:
             try:
@@ -96,5 +97,5 @@ def _from_lists(M: Any, N: Any, semiring: Any) -> tuple[Any, Any] | None:
                 return None
         elif x.__class__ is not np.ndarray:
             return None
-        made.append(x)
-    return made[0], made[1]
+        arrays.append(x)
+    return arrays[0], arrays[1]

@@ -24,14 +24,14 @@ Matmul = Callable[..., Any]
 
 
 class Route(Protocol):
-    """One kind of call that the kernels' own path does not take."""
+    """A kind of call that is not bound, planned and run by kernels."""
 
     def takes(self, M: Any, N: Any, o: Options) -> bool:
         """Whether the call is of its kind."""
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        """P; a UsageError names keywords that do not go with it. `key`: the call's signature, `matmul`: for products
-        of dense parts."""
+        """P; a UsageError names keywords that the route does not take. `key`: the call's signature; `matmul`: for
+        products of dense parts."""
 
 
 def is_structured(semiring: object) -> bool:
@@ -89,13 +89,13 @@ class SparseMatrices:
         product = sparse_matmul(M, N, o.semiring, matmul)
         stored = M if is_sparse(M) else N
         SIGNATURES[stored.__class__] = BESIDE[stored.__class__] = sparse_signature
-        if key is not None and (again := prepared_sparse(M, N, o.semiring, matmul)) is not None:
-            PREPARED.keep(key, again)
+        if key is not None and (prepared := prepared_sparse(M, N, o.semiring, matmul)) is not None:
+            PREPARED.keep(key, prepared)
         return product
 
 
 class LargerThanMemory:
-    """What is streamed: within a budget, from files, Zarr or Dask."""
+    """Products that are streamed: within a memory budget, from files, Zarr or Dask."""
 
     def takes(self, M: Any, N: Any, o: Options) -> bool:
         if o.memory is None and "zarr" not in sys.modules and "dask" not in sys.modules:

@@ -1,4 +1,4 @@
-"""A product of host arrays with the clock: what the commands print."""
+"""A timed product of host arrays, for the commands."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TimedProduct:
 
 
 def timed_matmul(M: np.ndarray[Any, np.dtype[Any]], N: np.ndarray[Any, np.dtype[Any]], **keywords: Any) -> TimedProduct:
-    """`matmul` of host arrays, with the clock. Keywords are those of `tw.matmul`, with device="cpu" by default."""
+    """`matmul` of host arrays, timed. Keywords are those of `tw.matmul`, with device="cpu" by default."""
     o = Options.of({"device": "cpu", **keywords})
     call = bind(M, N, o)
     product = call.library.empty(call.shape.product, call.problem.result, "cpu")

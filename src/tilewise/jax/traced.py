@@ -30,7 +30,7 @@ from tilewise.compose.groups.product import GroupOptions
 from tilewise.core.epilogue import check_fits, epilogue_of
 from tilewise.core.options import Options
 from tilewise.core.shapes import product_shape
-from tilewise.dispatch.bind import reachable
+from tilewise.dispatch.bind import checked_dtype
 from tilewise.dispatch.route import check_fields, is_structured
 from tilewise.dispatch.structured.product import structured_matmul, structured_ring
 from tilewise.errors import ShapeError, UsageError
@@ -64,7 +64,7 @@ def traced_matmul(M: Any, N: Any, o: Options) -> Any:
     o.refuse(why, "out", "accumulate", "kernel", "tile", "scales", "memory")
     M, N = alike(M, N)
     if o.dtype is not None:
-        wanted = reachable(dtype_given(o.dtype), JAX.promote(dtype_of(M.dtype), dtype_of(N.dtype)), JAX).numpy
+        wanted = checked_dtype(dtype_given(o.dtype), JAX.promote(dtype_of(M.dtype), dtype_of(N.dtype)), JAX).numpy
         M, N = M.astype(wanted), N.astype(wanted)
     if o.has_epilogue and o.return_arg:
         raise UsageError("return_arg=True goes with min and max; alpha=, bias= and activation= exclude it")

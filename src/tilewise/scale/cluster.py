@@ -149,7 +149,7 @@ def multiply_on_cluster(
                 )
             )
             o = Options(semiring, device=device, precision=precision)
-            place.discard_begun()
+            place.discard_unfinished()
             target.begin()
             try:
                 _run(dask_matmul(left, right, o), plan, target, client, progress)

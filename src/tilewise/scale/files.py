@@ -26,7 +26,7 @@ from tilewise.scale.journal import Journal
 from tilewise.scale.schedule import GRAIN, Level, OutputTile, Schedule
 from tilewise.scale.sources import BAND, ZarrSource, open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
-from tilewise.system.memory import give_back_code
+from tilewise.system.memory import release_library_pages
 from tilewise.system.memory import resident as memory_now
 from tilewise.system.output import Output
 from tilewise.system.version import __version__
@@ -126,7 +126,7 @@ class FileProduct:
             compiler.compile(self.schedule)
             if taken < loading:
                 host.load_kernels(self.schedule)  # none is loaded later: LLVM's pages can be released
-                give_back_code()
+                release_library_pages()
             measured = level or replace(host.host_level(problem), read=read)
             self.schedule = replace(self.schedule, level=measured)
         else:
@@ -205,7 +205,7 @@ class FileProduct:
                 return done, None
         if known is None or not part.exists():
             self.journal.close()
-            self.output.discard_begun()
+            self.output.discard_unfinished()
             self.target.begin()
             self.journal.begin()
             return frozenset(), None
@@ -265,7 +265,7 @@ def resident(tight: bool = False) -> tuple[int, int]:
     now = memory_now()
     if now >= BASE + GROWN:
         return now, now
-    return (TRIMMED, LOADING) if tight and give_back_code() else (BASE, BASE)
+    return (TRIMMED, LOADING) if tight and release_library_pages() else (BASE, BASE)
 
 
 def short_phases(schedule: Schedule) -> Schedule:

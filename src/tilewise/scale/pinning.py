@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import Array
 from tilewise.scale.sources import ArraySource, MatrixSource
-from tilewise.system.memory import PAGE, are_there, make_pages
+from tilewise.system.memory import PAGE, are_resident, fault_in
 
 if TYPE_CHECKING:
     from tilewise.scale.queues import Queues
@@ -136,6 +136,6 @@ def populating(array: Array) -> Callable[[], bool]:
         if start is None:
             return False
         end = min(start + POPULATE_CHUNK, high)
-        return are_there(start, end) or make_pages(start, end)
+        return are_resident(start, end) or fault_in(start, end)
 
     return step

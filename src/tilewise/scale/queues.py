@@ -19,7 +19,7 @@ from tilewise.errors import EngineError, OutOfMemoryError
 from tilewise.kernels.shared.text import render_round
 from tilewise.planning.choose import make_plan
 from tilewise.planning.launchers import run_plan
-from tilewise.system.memory import PAGE, make_pages
+from tilewise.system.memory import PAGE, fault_in
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 ROUND_BLOCKS = 2048
@@ -58,7 +58,7 @@ class Queues:
         pages = -(-nbytes // PAGE) * PAGE
         whole: Bytes = np.empty(pages + HUGE_PAGE, np.uint8)
         address = -(-whole.ctypes.data // HUGE_PAGE) * HUGE_PAGE
-        make_pages(address, address + pages)
+        fault_in(address, address + pages)
         if _register(address, pages):
             self._slots.append((address, whole))
             start = address - whole.ctypes.data

@@ -26,7 +26,7 @@ from tilewise.errors import DtypeError, FileError, ShapeError, UsageError
 from tilewise.scale.samples import checksum
 from tilewise.system.files import fill, here
 from tilewise.system.imported import imported
-from tilewise.system.memory import give_back_mapped
+from tilewise.system.memory import release_mapped_pages
 
 HEADER = 64 * 1024  # bytes of the header of a .npy file at most
 BAND = 2 * 1024 * 1024  # bytes that are converted, checked or encoded at a time
@@ -71,7 +71,7 @@ def bands(other: Array, part: Array, mapped: bool) -> Iterator[tuple[Array, Arra
     for top in range(0, len(part), step):
         band = part[top : top + step]
         yield other[top : top + step], band
-        give_back_mapped(*byte_bounds(band))
+        release_mapped_pages(*byte_bounds(band))
 
 
 class ArraySource:

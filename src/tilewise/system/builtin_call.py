@@ -1,7 +1,7 @@
-"""Machine code called as a CPython builtin, in a tenth of the time that a ctypes call takes.
+"""Native functions as CPython builtins, called in a tenth of the time of a ctypes call.
 
 LLVM compiles a METH_FASTCALL function that converts its arguments to 64-bit integers and calls the given address.
-Without CPython or where LLVM fails, and in a process that is to be frugal, ctypes does the same.
+Without CPython, where LLVM fails, and in a process with a small memory budget, ctypes does the same.
 """
 
 from __future__ import annotations
@@ -68,24 +68,24 @@ class _Method(ctypes.Structure):
 _kept: list[Any] = []  # engines that own machine code, and method definitions: never freed
 
 
-_frugal: list[bool] = []
+_without_llvm: list[bool] = []
 
 
-def be_frugal() -> None:
-    """Make no builtins from now on: LLVM takes 20 MB of memory for the first one, and a process with a small memory
-    budget makes few calls."""
-    _frugal.append(True)
+def prefer_ctypes() -> None:
+    """Use ctypes from now on: LLVM takes 20 MB of memory for the first builtin, too much for a process with a small
+    memory budget, which makes few calls."""
+    _without_llvm.append(True)
 
 
 def native_calls() -> bool:
     """Whether builtins can be made here."""
-    return not _frugal and sys.implementation.name == "cpython"
+    return not _without_llvm and sys.implementation.name == "cpython"
 
 
 def builtin(address: int, kinds: str, *, answers: bool = True, keeps_gil: bool = False) -> Callable[..., int]:
     """The function at an address as a Python callable. `kinds` has a letter for each argument: "w" is an int, passed as
     64 bits; "o" is an object, passed as its address. `answers`: it returns 64 bits; else the call returns 0.
-    `keeps_gil`: it is so short that the GIL is not released."""
+    `keeps_gil`: it is too short to release the GIL."""
     if native_calls():
         try:
             return made_builtin(_forwarder(kinds, answers, keeps_gil), address)

@@ -1,9 +1,9 @@
-"""Bytes on disk by key: compiled kernels that outlive a process.
+"""A disk cache of bytes by key, for compiled kernels.
 
-What is read here is executed, so nothing is loaded that others could have written: the folder and each entry must
-belong to this user (or to root) and be writable by no other user. Entries are written to a temporary name and renamed,
-so that a reader sees a whole one or none; each begins with a digest of its key and body, so a damaged one is built
-again. When the folder exceeds its limit, the least recently used entries are removed.
+Entries are executed, so nothing is loaded that others could have written: the folder and each entry must belong to this
+user (or to root) and be writable by no other user. Entries are written to a temporary name and renamed, so that a
+reader finds a complete one or none; each begins with a digest of its key and body, so a damaged one is rebuilt. When
+the folder exceeds its limit, the least recently used entries are removed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tilewise.errors import UsageError
 DEFAULT_LIMIT = 256 * 1024 * 1024
 _DIGEST = hashlib.sha256
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
-PLACES = ("TILEWISE_CACHE_DIR", "TILEWISE_CACHE_LIMIT", "XDG_CACHE_HOME", "HOME", "LOCALAPPDATA")  # what decides where
+# environment variables that decide the folder and its limit
+PLACES = ("TILEWISE_CACHE_DIR", "TILEWISE_CACHE_LIMIT", "XDG_CACHE_HOME", "HOME", "LOCALAPPDATA")
 
 
 def cache_folder() -> Path:
@@ -64,7 +65,7 @@ def _trusted(about: os.stat_result) -> bool:
 
 
 def clear() -> int:
-    """Delete every compiled kernel on disk; how many bytes that gave back. Those a process has loaded stay loaded.
+    """Delete every compiled kernel on disk and return the bytes freed. Kernels that a process has loaded stay loaded.
 
     >>> freed = tw.cache.clear()
     """
@@ -79,7 +80,7 @@ def clear() -> int:
 
 
 class DiskCache:
-    """A folder of entries. Anything that goes wrong with the disk costs a rebuild, never a wrong answer."""
+    """A folder of entries. A disk error costs a rebuild, never a wrong result."""
 
     def __init__(self, kind: str, folder: Path | None = None, limit: int | None = None) -> None:
         self.root = folder or cache_folder()
@@ -87,7 +88,7 @@ class DiskCache:
         self.limit = limit if limit is not None else _limit()
 
     def get_or_build(self, parts: tuple[str, ...], build: Callable[[], bytes]) -> bytes:
-        """The entry for this key (the parts, in order), built and kept if it is not there or not whole."""
+        """The entry for this key (the parts, in order), built and stored if it is missing or damaged."""
         found = self.get(parts)
         if found is None:
             found = build()
@@ -95,8 +96,8 @@ class DiskCache:
         return found
 
     def opened(self, parts: tuple[str, ...]) -> tuple[int, int] | None:
-        """A file open on the entry for this key, and where what was kept begins in it; None where it is not there.
-        The digest is not checked: a reader may want a part of a large entry."""
+        """A descriptor of the entry's file and the offset of its body; None if there is no entry. The digest is not
+        checked, because a reader may need only a part of a large entry."""
         path = self.path(parts)
         handle = self._open(path) if self._usable() else None
         if handle is None:
@@ -106,7 +107,7 @@ class DiskCache:
         return handle, _DIGEST().digest_size
 
     def holds(self, parts: tuple[str, ...]) -> bool:
-        """Whether there is an entry; whether it is whole shows when it is read."""
+        """Whether there is an entry; damage is found when it is read."""
         return self._usable() and self.path(parts).is_file()
 
     def path(self, parts: tuple[str, ...]) -> Path:
@@ -131,7 +132,7 @@ class DiskCache:
         return total
 
     def _usable(self) -> bool:
-        """Whether folder and root are this user's alone. Links count as what they point to."""
+        """Whether only this user can write root and folder. Links are followed."""
         try:
             found = [folder.stat() for folder in (self.root, self.folder)]
         except OSError:
@@ -152,7 +153,7 @@ class DiskCache:
         return None
 
     def get(self, parts: tuple[str, ...]) -> bytes | None:
-        """The entry for this key, or None where it is not there or not whole."""
+        """The entry for this key; None if it is missing or damaged."""
         path = self.path(parts)
         handle = self._open(path) if self._usable() else None
         if handle is None:
@@ -165,14 +166,14 @@ class DiskCache:
         digest, body = data[:32], data[32:]
         if len(digest) == 32 and _digest(path, body) == digest:
             with contextlib.suppress(OSError):
-                os.utime(path)  # the time by which `_trim` finds the least recently used
+                os.utime(path)  # `_trim` evicts by this time
             return body
         with contextlib.suppress(OSError):
             path.unlink()
         return None
 
     def put(self, parts: tuple[str, ...], body: bytes) -> None:
-        """Keep an entry under this key, in place of what is there."""
+        """Store an entry under this key, replacing an old one."""
         path = self.path(parts)
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -208,7 +209,7 @@ class DiskCache:
 
 
 def _digest(path: Path, body: bytes) -> bytes:
-    """Of the key and the body: an entry copied to another key's name is rejected."""
+    """The digest of key and body: an entry copied to another key's name is rejected."""
     return _DIGEST(path.name.encode() + b"\0" + body).digest()
 
 

@@ -21,7 +21,7 @@ from tilewise.errors import FileError
 
 
 class Files:
-    """By calls that every system has; a file is a descriptor."""
+    """With calls that every system has; a file is a descriptor."""
 
     binary = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0) | getattr(os, "O_CLOEXEC", 0)
     no_link = getattr(os, "O_NOFOLLOW", 0)
@@ -72,11 +72,11 @@ class Files:
         self.truncate(file, count)
 
     def sync(self, file: int) -> None:
-        """Return when what was written would survive a crash."""
+        """Return when written data would survive a crash."""
         os.fsync(file)
 
     def sync_folder(self, folder: Path) -> None:
-        """The same for the names in a folder; where folders cannot be synced, a rename already is."""
+        """The same for the names in a folder; on systems that cannot sync folders a rename is durable by itself."""
 
     def replace(self, source: Path, target: Path) -> None:
         """Rename atomically."""
@@ -87,7 +87,7 @@ class Files:
             os.unlink(path)
 
     def make_folder(self, path: Path) -> None:
-        """A folder for this user alone; FileExistsError where there is something."""
+        """Make a folder for this user alone; FileExistsError if the name is taken."""
         os.mkdir(path, 0o700)
 
     def remove_folder(self, path: Path) -> None:
@@ -95,7 +95,7 @@ class Files:
             os.rmdir(path)
 
     def lock(self, file: int) -> bool | None:
-        """Whether this process has the file now; None where the file system knows no locks."""
+        """Whether this process got the lock; None if the file system has no locks."""
         return None
 
 
@@ -137,7 +137,7 @@ class PosixFiles(Files):
             os.fsync(handle)
         except OSError as error:
             if error.errno not in (errno.EINVAL, errno.EBADF, errno.EOPNOTSUPP, errno.EACCES):
-                raise  # some network file systems cannot; a disk that fails is another matter
+                raise  # some network file systems cannot sync folders; other errors are real
         finally:
             os.close(handle)
 
@@ -181,7 +181,7 @@ class WindowsFiles(Files):
         return True
 
 
-LOCKED_BYTE = 1 << 20  # past the text that names the lock's owner, which others must be able to read
+LOCKED_BYTE = 1 << 20  # past the text that names the lock's owner, which other processes read
 
 _here: Files = WindowsFiles() if sys.platform == "win32" else PosixFiles()
 

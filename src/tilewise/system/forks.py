@@ -1,8 +1,8 @@
-"""Before a fork, wait for threads that use LLVM or import modules: the child would inherit their locks held, and half
-of a module. Neither can begin until the fork is done.
+"""Before a fork, wait for threads that use LLVM or import modules: the child would inherit held locks and half-imported
+modules. New uses and imports are blocked until the fork is done.
 
-Python runs the hooks registered last first, and a thread that imports may need a lock that such a hook holds: logging's
-by `getLogger`, LLVM's at the first kernel. So modules with hooks are imported here first, and no lock is held while
+Python runs the hooks registered last first, and an importing thread may need a lock that such a hook holds: logging's
+for `getLogger`, LLVM's for the first kernel. So modules with hooks are imported here first, and no lock is held while
 waiting.
 """
 
@@ -17,8 +17,9 @@ import time
 
 from tilewise.system.llvm_lock import LLVM
 
-OURS = {"tilewise", "llvmlite", "ml_dtypes", "numpy", *sys.stdlib_module_names}  # what is imported on first use
-PATIENCE = 10.0  # seconds; then the fork goes on: the other thread may be waiting for this one
+# packages that are imported on first use
+OURS = {"tilewise", "llvmlite", "ml_dtypes", "numpy", *sys.stdlib_module_names}
+PATIENCE = 10.0  # seconds; then the fork proceeds, because the other thread may be waiting for this one
 
 
 def importing() -> bool:
@@ -31,25 +32,25 @@ def importing() -> bool:
     return False
 
 
-def hold_others() -> None:
-    """Wait until no other thread imports or uses LLVM, and keep both locks."""
+def lock_imports() -> None:
+    """Wait until no other thread imports or uses LLVM, then hold both locks."""
     end = time.monotonic() + PATIENCE
-    _hold()
+    _acquire_locks()
     while importing() and time.monotonic() < end:
-        let_go()
+        unlock_imports()
         time.sleep(0.001)
-        _hold()
+        _acquire_locks()
 
 
-def _hold() -> None:
+def _acquire_locks() -> None:
     LLVM.acquire()  # first: the thread that holds it may import
     _imp.acquire_lock()  # no module's lock is taken without this one
 
 
-def let_go() -> None:
+def unlock_imports() -> None:
     _imp.release_lock()
     LLVM.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=hold_others, after_in_parent=let_go, after_in_child=let_go)
+    os.register_at_fork(before=lock_imports, after_in_parent=unlock_imports, after_in_child=unlock_imports)

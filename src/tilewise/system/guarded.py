@@ -1,4 +1,4 @@
-"""Work in a child process that is killed when it cannot be stopped from within.
+"""Work in a child process, which can be killed when its own limits fail.
 
 The child runs under the system's memory limit and writes its time limit and its current activity into a page shared
 with the parent. It ends with its parent. On a system without such a limit, or without fork, only the child's own checks
@@ -22,7 +22,7 @@ from tilewise.system.parent import forked
 from tilewise.system.timing import Elapsed
 
 SECONDS, MEMORY = 20.0, 2 << 30  # until the child reports other limits
-UNSAID = 113  # exit code of a child that reported nothing: with no memory left, reporting may fail as well
+UNREPORTED = 113  # exit code of a child that could not report an error, for example with no memory left
 GRACE = 3.0  # seconds that the child has to stop by itself and to report what was found
 HEAD = struct.Struct("dq")
 
@@ -45,7 +45,7 @@ def in_child(work: Callable[[], int], publishing: Publishing) -> Ended:
     _write(page, SECONDS, MEMORY, "starting")
     child = forked()
     if child == 0:
-        code = UNSAID
+        code = UNREPORTED
         try:
             _limit(page, publishing)
             code = work()
@@ -71,13 +71,13 @@ def _read(page: mmap.mmap) -> tuple[float, int, str]:
 
 def _limit(page: mmap.mmap, publishing: Publishing) -> None:
     """In the child: set the memory limit, which the system enforces even within one long step."""
-    set_to = 0
+    current = 0
 
     def publish(seconds: float, memory: int, part: str) -> None:
-        nonlocal set_to
+        nonlocal current
         _write(page, seconds, memory, part)
-        if memory != set_to:
-            set_to = memory
+        if memory != current:
+            current = memory
             _limit_memory(memory)
 
     publishing(publish)
@@ -98,7 +98,7 @@ def _limit_memory(memory: int) -> None:
 
 
 def _wait(child: int, page: mmap.mmap) -> Ended:
-    """How the child ends; past its time it is killed."""
+    """Wait for the child; past its time limit it is killed."""
     interrupted = False
     elapsed = Elapsed(child)
     watched = _watched(child)
@@ -112,7 +112,7 @@ def _wait(child: int, page: mmap.mmap) -> Ended:
                 if elapsed.seconds() > seconds + GRACE:
                     os.kill(child, signal.SIGKILL)
                     os.waitpid(child, 0)
-                    if interrupted:  # and no child heard it: the signal was sent to this process alone
+                    if interrupted:  # the signal was sent to this process alone
                         return Ended(130)
                     used = f"{seconds:.3g} s were used up (--limit seconds=… gives more)"
                     return Ended(4, f"stopped: {used}; it was {part} then")
@@ -139,7 +139,7 @@ def _watched(child: int) -> int:
 
 def _ended(status: int, page: mmap.mmap, interrupted: bool) -> Ended:
     code = os.waitstatus_to_exitcode(status)
-    if code >= 0 and code != UNSAID:
+    if code >= 0 and code != UNREPORTED:
         return Ended(code)
     if interrupted or code == -signal.SIGINT:
         return Ended(130)

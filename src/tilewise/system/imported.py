@@ -1,4 +1,4 @@
-"""Optional libraries, only if the program has imported them: it has if it holds one of their arrays."""
+"""Optional libraries, only if the program has imported them, as it has if it passes one of their arrays."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Work that no signal interrupts, such as a compilation: another thread does it while the main thread waits, so that
-Ctrl-C raises at once. The work then ends in the background; its result (a cache entry) serves the next call.
+"""Work that signals cannot interrupt, such as a compilation: another thread does it while the main thread waits, so
+that Ctrl-C raises at once. The work then completes in the background; its result (a cache entry) serves the next call.
 
 The thread takes the work's lock itself, so that a fork still waits for abandoned work. It is no daemon thread: a
 compiler may crash if the interpreter exits while it runs.
@@ -13,11 +13,12 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-LOOK = 0.05  # seconds between two looks for signals, where nothing wakes a thread that waits (Windows)
+LOOK = 0.05  # seconds between two checks for signals, where a waiting thread is not woken by them (Windows)
 
 
 def interruptible(work: Callable[[], T], lock: AbstractContextManager[Any]) -> T:
-    """work() under the lock, which this thread must not hold. Signals are the main thread's; another works itself."""
+    """work() under the lock, which this thread must not hold. Only the main thread gets signals; others do the work
+    themselves."""
     if threading.current_thread() is not threading.main_thread():
         with lock:
             return work()

@@ -1,5 +1,5 @@
-"""Every use of LLVM holds this lock, and a fork waits for it (`forks`): a child must not inherit a compiler in the
-middle of its work, with its locks held. A kernel compiles in milliseconds to a second; a fork waits as long."""
+"""Every use of LLVM holds this lock, and a fork waits for it (`forks`): a child must not inherit a compiler with its
+locks held. A kernel compiles in milliseconds to a second; a fork waits as long."""
 
 from __future__ import annotations
 

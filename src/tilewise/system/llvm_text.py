@@ -1,7 +1,7 @@
-"""Writing LLVM IR as text: a function that names its own values, and loops that carry values.
+"""Emission of LLVM IR as text: functions that name their values, and loops with carried values.
 
-The text is final: no optimiser runs over it, only code generation, so the machine executes what is written here.
-A signature is a string in LLVM's order, such as "ptr M, i64 row_m".
+No optimiser runs over the text, only code generation, so the machine executes what is written here. A signature is a
+string in LLVM's order, such as "ptr M, i64 row_m".
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 Operand = str | int
-# bytes from an object's start to its own first field: of an array of NumPy's the address of its elements, by NumPy's
-# stable C interface; of a float its number
+# offset of an object's first own field: in a NumPy array the address of its elements, by NumPy's stable C interface; in
+# a float its value
 FIRST_FIELD = object.__basicsize__
 
 
@@ -21,7 +21,7 @@ def parameters(signature: str) -> list[tuple[str, str]]:
 
 
 class IRLoop:
-    """A loop while it is written: its counter, the values it carries, and what they become in the next round."""
+    """A loop being emitted: its counter, the values it carries, and their values for the next round."""
 
     def __init__(self, index: str, values: list[str]) -> None:
         self.index = index
@@ -47,7 +47,7 @@ class IRFunction:
         return f"%v{self._count}"
 
     def op(self, text: str) -> str:
-        """An instruction that yields a value; its name comes back."""
+        """Emit an instruction that yields a value; the value's name."""
         name = self.fresh()
         self.lines.append(f"  {name} = {text}")
         return name
@@ -65,8 +65,8 @@ class IRFunction:
         return ""
 
     def invoke(self, callee: str, signature: str, **arguments: Operand) -> None:
-        """Call a function of this module by name, or through a register. A parameter that is not given is passed on
-        from this function's parameter of the same name."""
+        """Call a function of this module by name, or through a register. A parameter that is not given is passed this
+        function's parameter of the same name."""
         given = ", ".join(f"{kind} {arguments.pop(name, f'%{name}')}" for kind, name in parameters(signature))
         assert not arguments, f"{callee} has no parameters {', '.join(arguments)}"
         self.do(f"call void {callee if callee.startswith('%') else f'@{callee}'}({given})")
@@ -135,11 +135,11 @@ class IRFunction:
         return [self.load("ptr", self.at("i8", f"%{name}", FIRST_FIELD)) for name in names]
 
     def prefetch(self, address: str, locality: int = 3) -> None:
-        """Into the first cache, or (with 2) no nearer than the second."""
+        """Prefetch into L1, or (locality 2) into L2."""
         self.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", locality), ("i32", 1)])
 
     def shuffle(self, kind: str, x: str, y: str, lanes: Sequence[int]) -> str:
-        """These lanes of x and, counted from behind x's last, of y; both are vectors of type `kind`."""
+        """These lanes of x and, with numbers after x's last, of y; both are vectors of type `kind`."""
         picks = ", ".join(f"i32 {lane}" for lane in lanes)
         return self.op(f"shufflevector {kind} {x}, {kind} {y}, <{len(lanes)} x i32> <{picks}>")
 
@@ -157,7 +157,7 @@ class IRFunction:
         self.do(f"br label %{label}")
 
     def branch(self, condition: str, yes: str, no: str, *, then: str = "") -> None:
-        """To the block `yes` or `no`; the next instructions belong to `yes`, or to `then`."""
+        """Branch to the block `yes` or `no`; the next instructions belong to `yes`, or to `then`."""
         self.do(f"br i1 {condition}, label %{yes}, label %{no}")
         self.start(then or yes)
 
@@ -227,7 +227,7 @@ class FunctionTable:
 
 
 class Numbers:
-    """64-bit numbers that a module keeps from call to call, 0 at first: hints, which threads write without locks."""
+    """64-bit variables of a module that persist across calls, initially 0: hints, which threads write without locks."""
 
     def __init__(self, name: str, count: int) -> None:
         self.name, self.count = name, count

@@ -1,8 +1,8 @@
 """A lock file, so that one process at a time makes an output; it names its owner.
 
-On local disks and on NFS with a lock daemon (NFSv4 has one) the system keeps the lock and drops it when the process
+On local disks and on NFS with a lock daemon (NFSv4 has one) the system holds the lock and drops it when the process
 ends. On a file system without locks, the file's existence is the lock: it is taken over if its process ran on this
-machine and is gone; otherwise the user has to remove it.
+machine and has ended; otherwise the user has to remove it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Lock:
 
     def _sign(self) -> None:
         text = json.dumps({"pid": os.getpid(), "host": platform.node(), "since": time.time()})
-        with contextlib.suppress(OSError):  # a full disk is reported by the first write that matters
+        with contextlib.suppress(OSError):  # a full disk is reported by the first write of the output
             here().truncate(self._file, 0)
             here().write_at(self._file, memoryview(text.encode()), 0)
 

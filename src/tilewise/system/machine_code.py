@@ -1,7 +1,7 @@
-"""Cost formulas written in Python and run as machine code: the index of the row with the least value.
+"""Cost formulas written in Python and compiled: the index of the row with the least value.
 
 A `Formula` is a function of a row of numbers and of numbers that all rows share; `least` evaluates it for every row. It
-runs in Python for the first calls, or until `now` is called; from then on the same function runs, translated to LLVM
+runs in Python for the first calls, or until `compile_formulas` is called; then as native code, translated to LLVM
 (`python_to_llvm`). Both give the same bits.
 """
 
@@ -33,11 +33,11 @@ class Rows:
         self.width = len(self.rows[0]) if self.rows else 0
         self._flat = array("d", (number for row in self.rows for number in row))
         self.address = self._flat.buffer_info()[0]
-        self.room = 8 * (1 + len(self.rows))  # bytes of an answer: the least value, then that of every row
+        self.room = 8 * (1 + len(self.rows))  # bytes of the result: the least value, then that of every row
 
 
 class Least(NamedTuple):
-    """The first row whose value no other is below, and that value."""
+    """The first row with the least value, and that value."""
 
     number: int
     value: float
@@ -78,7 +78,7 @@ class Formula:
     def _in_python(self, table: Rows, given: Row) -> Least:
         self._calls += 1
         if self._calls == PATIENCE:
-            now()
+            compile_formulas()
         function = self.function
         values = [function(row, given) for row in table.rows]
         least = min(values)
@@ -89,7 +89,7 @@ class Formula:
         self._native = builtin(least, "wwwww", keeps_gil=True)
 
 
-def now() -> None:
+def compile_formulas() -> None:
     """Compile every formula that is not compiled yet, if there is a compiler."""
     with LLVM:  # the one lock that a fork waits for
         waiting = [*_formulas] if native_calls() else []
@@ -107,11 +107,11 @@ def now() -> None:
             formula.use(least)
 
 
-def behind() -> None:
+def compile_in_background() -> None:
     """The same in a background thread, which the interpreter joins at exit."""
     if _formulas and not _threads:
-        _threads.append(Thread(target=now, name="tilewise compiles"))
-        with contextlib.suppress(RuntimeError):  # no thread could be started: `least` calls `now` later
+        _threads.append(Thread(target=compile_formulas, name="tilewise compiles"))
+        with contextlib.suppress(RuntimeError):  # no thread could be started: `least` compiles later
             _threads[0].start()
 
 

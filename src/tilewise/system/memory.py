@@ -1,4 +1,4 @@
-"""How much memory this process may have: the machine's, the container's (cgroup v1 and v2), the process's own limits.
+"""The memory that this process may use: the machine's, the container's (cgroup v1 and v2), the process's own limits.
 
 Code whose memory grows with its input calls `check_room` first: an error with the number in it is better than a process
 killed by the system.
@@ -34,7 +34,7 @@ def total(root: Path = Path("/")) -> tuple[int, str]:
 
 
 def available(root: Path = Path("/")) -> tuple[int, str]:
-    """The memory it may take beyond what is in use now, and the name of the limit."""
+    """The memory that the process may still allocate, and the name of the limit."""
     found = [(_free(root), "the machine's free memory")]
     for limit, name in _cgroup(root):
         found.append((max(0, limit - _cgroup_used(root)), name))
@@ -58,9 +58,9 @@ def check_room(needs: int, what: str, hint: str = "") -> None:
 
 
 def resident(root: Path = Path("/")) -> int:
-    """Bytes of memory this process takes now; 0 where the system has no /proc.
+    """The resident memory of this process in bytes; 0 if the system has no /proc.
 
-    The file is kept open, a descriptor a process: in a sandbox no path can be opened."""
+    The file is kept open, a descriptor per process: in a sandbox no path can be opened."""
     if not hasattr(os, "pread"):  # Windows
         return 0
     try:
@@ -139,7 +139,7 @@ def _cgroup(root: Path) -> list[tuple[int, str]]:
 
 
 def _cgroup_used(root: Path) -> int:
-    """What the innermost group uses, less what the system can drop: files it keeps in memory."""
+    """The memory of the innermost group, without files that the system can drop from its cache."""
     for folder, name in _groups(root):
         used = folder / ("memory.current" if name == "memory.max" else "memory.usage_in_bytes")
         with contextlib.suppress(OSError, ValueError):
@@ -169,9 +169,9 @@ def _address_space(root: Path) -> int:
         return 0
 
 
-def give_back_at_once() -> None:
-    """Large blocks return to the system when they are freed: glibc learns from the first of them to keep the next ones
-    (up to 32 MB each, and in every thread's own arena), which a budget would have to count. Nothing elsewhere."""
+def return_freed_memory() -> None:
+    """Make glibc return large blocks to the system when they are freed. By default it raises its threshold after the
+    first one and keeps up to 32 MB in every thread's arena, which a budget would have to count. No effect elsewhere."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):
@@ -180,10 +180,10 @@ def give_back_at_once() -> None:
     mallopt(M_ARENA_MAX, 2)
 
 
-def give_back_code() -> bool:
-    """Pages of libraries that nothing was written into return to the system, which reads what is needed of them again
-    (LLVM has 65 MB of them when the last kernel is loaded); whether that can be done here. A page that was written,
-    if only when the library was loaded, stays: the system counts those of each range as anonymous."""
+def release_library_pages() -> bool:
+    """Release the clean pages of shared libraries, which the system reads again when needed (LLVM has 65 MB of them
+    after the last kernel is loaded); whether that is possible here. Ranges with pages that were written, if only by
+    relocation, are kept: the system counts those as anonymous."""
     libc = _libc()
     if libc is None:
         return False
@@ -203,22 +203,22 @@ def give_back_code() -> bool:
     return True
 
 
-def give_back_mapped(low: int, high: int) -> None:
-    """Pages of a file mapped and shared leave this process's memory; the system reads them again where needed, and what
-    was written into them is the file's."""
+def release_mapped_pages(low: int, high: int) -> None:
+    """Release the pages of a shared file mapping; the system reads them again when needed, and changes are in the
+    file."""
     libc, start = _libc(), low // PAGE * PAGE
     if libc is not None:
         libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(-(-high // PAGE) * PAGE - start), MADV_DONTNEED)
 
 
-def make_pages(low: int, high: int) -> bool:
-    """Make the pages of fresh memory, so that the first write there does not; False where the system cannot."""
+def fault_in(low: int, high: int) -> bool:
+    """Fault in the pages of fresh memory, so that the first write does not; False where the system cannot."""
     libc = _libc()
     return libc is not None and not libc.madvise(ctypes.c_void_p(low), ctypes.c_size_t(high - low), MADV_POPULATE_WRITE)
 
 
-def are_there(low: int, high: int) -> bool:
-    """Whether the first and the last page of some memory have been made."""
+def are_resident(low: int, high: int) -> bool:
+    """Whether the first and the last page of a range are resident."""
     libc, there = _libc(), ctypes.c_ubyte(0)
     return libc is not None and all(
         not libc.mincore(ctypes.c_void_p(page), ctypes.c_size_t(PAGE), ctypes.byref(there)) and there.value & 1

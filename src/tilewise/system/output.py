@@ -1,8 +1,8 @@
-"""An output while it is made: a private, locked folder beside it; at the end a rename.
+"""An output in progress: a private, locked folder beside it; at the end a rename.
 
-`C.npy` is made in `.C.npy.tilewise/`, which only this user can access, so that no other user can place a link there. It
-holds the lock, the unfinished file, and the journal of a job that can be resumed. Only regular files are replaced; a
-link is followed once: the output is made beside its target.
+`C.npy` is written in `.C.npy.tilewise/`, which only this user can access, so that no other user can place a link there.
+It holds the lock, the unfinished file, and the journal of a job that can be resumed. Only regular files are replaced; a
+link is followed once: the output is written beside its target.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def write_whole(path: Path, data: bytes | str) -> None:
 
 
 class Output:
-    """Where one output is made. `open` locks the folder; then `finish`, `discard`, or `close` to resume later."""
+    """The folder of one output. `open` locks it; then `finish`, `discard`, or `close` to resume later."""
 
     def __init__(self, path: Path, kinds: Kinds = ()) -> None:
         self.path, self.target = path, check_output(path, kinds)
@@ -99,13 +99,13 @@ class Output:
     def discard(self) -> None:
         """Remove the unfinished output and release the folder."""
         with contextlib.suppress(OSError):
-            self.discard_begun()
+            self.discard_unfinished()
         self._lock.remove()
         with contextlib.suppress(OSError):
             here().remove_folder(self.folder)
 
-    def discard_begun(self) -> None:
-        """Remove what an earlier run left; the folder stays locked."""
+    def discard_unfinished(self) -> None:
+        """Remove the files of an earlier run; the folder stays locked."""
         here().remove(self.journal)
         self.remove_part()
         for stray in list(self.folder.iterdir()) if self.folder.is_dir() else []:
@@ -138,7 +138,7 @@ class Output:
     def write_by(self, writes: Callable[[int], object]) -> None:
         """Write the whole output by a function that receives the open part."""
         try:
-            self.discard_begun()
+            self.discard_unfinished()
             file = here().create(self.part)
             try:
                 writes(file)

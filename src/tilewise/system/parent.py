@@ -1,9 +1,9 @@
-"""A child process ends with the process that started it, however that ended: SIGTERM, SIGKILL, a closed terminal.
+"""A child process ends with its parent, however that ends: SIGTERM, SIGKILL, a closed terminal.
 
 On Linux the kernel sends the child SIGKILL (PR_SET_PDEATHSIG). It does so when the *thread* that started the child
 ends, so that thread must live as long as the child: the main thread, or one that waits for the child. Elsewhere a
 thread of the child polls getppid. A child whose starting thread may end earlier reads a pipe instead, whose other end
-only the parent holds (`end_with_input`); EOF comes on every system, but ends no code that keeps the interpreter's lock.
+only the parent holds (`end_with_input`); EOF works on every system, but does not stop code that holds the GIL.
 """
 
 from __future__ import annotations

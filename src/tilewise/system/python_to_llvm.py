@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 DECLARED = "declare double @llvm.sqrt.f64(double)\ndeclare double @pow(double, double)\n"
 DECLARED += "declare double @log2(double)\n"
-WHOLE, FLOAT, TRUTH, TABLE = "i64", "double", "i1", "ptr"
+INTEGER, FLOAT, TRUTH, TABLE = "i64", "double", "i1", "ptr"
 ARITHMETIC = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 COMPARED = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 
@@ -32,26 +32,26 @@ class Translation:
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
         assert isinstance(tree, ast.FunctionDef)
-        self._body, self._name, self._known = tree.body, name, function.__globals__
-        self._gives = _kind(tree.returns)
-        self._takes = [(argument.arg, _kind(argument.annotation)) for argument in tree.args.args]
+        self._body, self._name, self._globals = tree.body, name, function.__globals__
+        self._result = _kind(tree.returns)
+        self._parameters = [(argument.arg, _kind(argument.annotation)) for argument in tree.args.args]
         self._emitted: list[str] = []
-        self._variables: dict[str, str] = {}  # their kinds
+        self._variables: dict[str, str] = {}  # variable → type
         self._called: dict[str, Translation] = {}
         self._count = 0
 
     def text(self) -> str:
-        for name, kind in self._takes:
+        for name, kind in self._parameters:
             if kind != TABLE:
                 self._store(ast.Name(name, ast.Store()), Register(f"%{name}", kind))
         self._block(self._body)
         body = "\n".join(self._emitted)
         held = "\n".join(f"  %v.{name} = alloca {kind}" for name, kind in self._variables.items())
-        given = ", ".join(f"{kind} %{name}" for name, kind in self._takes)
-        nothing = "0" if self._gives == WHOLE else "0x7FF0000000000000"
+        given = ", ".join(f"{kind} %{name}" for name, kind in self._parameters)
+        nothing = "0" if self._result == INTEGER else "0x7FF0000000000000"
         called = "".join(other.text() for other in self._called.values())
-        head = f"define private {self._gives} @{self._name}({given}) {{"
-        return f"{called}{head}\n{held}\n{body}\n  ret {self._gives} {nothing}\n}}\n"
+        head = f"define private {self._result} @{self._name}({given}) {{"
+        return f"{called}{head}\n{held}\n{body}\n  ret {self._result} {nothing}\n}}\n"
 
     def _block(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
@@ -80,9 +80,9 @@ class Translation:
     def _Return(self, node: ast.Return) -> None:
         assert node.value is not None
         value = self._value(node.value)
-        value = self._as_float(value) if self._gives == FLOAT else value
-        assert value.kind == self._gives
-        self._emit(f"ret {self._gives} {value.name}")
+        value = self._as_float(value) if self._result == FLOAT else value
+        assert value.kind == self._result
+        self._emit(f"ret {self._result} {value.name}")
         self._label(self._fresh("behind"))
 
     def _If(self, node: ast.If) -> None:
@@ -100,18 +100,18 @@ class Translation:
         assert isinstance(node.iter, ast.Call)
         assert isinstance(node.target, ast.Name)
         bounds = [self._value(one) for one in node.iter.args]
-        first, end = bounds if len(bounds) == 2 else (Register("0", WHOLE), bounds[0])
+        first, end = bounds if len(bounds) == 2 else (Register("0", INTEGER), bounds[0])
         test, body, after = (self._fresh(name) for name in ("test", "body", "after"))
         counter = ast.Name(self._fresh("counter"), ast.Store())
         self._store(counter, first)
         self._emit(f"br label %{test}")
         self._label(test)
         now = self._value(ast.Name(counter.id, ast.Load()))
-        more = self._made(TRUTH, f"icmp slt i64 {now.name}, {end.name}")
+        more = self._instruction(TRUTH, f"icmp slt i64 {now.name}, {end.name}")
         self._emit(f"br i1 {more.name}, label %{body}, label %{after}")
         self._label(body)
         self._store(node.target, now)
-        self._store(counter, self._made(WHOLE, f"add i64 {now.name}, 1"))
+        self._store(counter, self._instruction(INTEGER, f"add i64 {now.name}, 1"))
         self._block(node.body)
         self._emit(f"br label %{test}")
         self._label(after)
@@ -126,63 +126,63 @@ class Translation:
         return _constant(node.value)
 
     def _of_Name(self, node: ast.Name) -> Register:
-        if (node.id, TABLE) in self._takes:
+        if (node.id, TABLE) in self._parameters:
             return Register(f"%{node.id}", TABLE)
         kind = self._variables.get(node.id)
         if kind is None:
-            return _constant(self._known[node.id])
-        return self._made(kind, f"load {kind}, ptr %v.{node.id}")
+            return _constant(self._globals[node.id])
+        return self._instruction(kind, f"load {kind}, ptr %v.{node.id}")
 
     def _of_Attribute(self, node: ast.Attribute) -> Register:
         assert isinstance(node.value, ast.Name)
-        return _constant(getattr(self._known[node.value.id], node.attr))
+        return _constant(getattr(self._globals[node.value.id], node.attr))
 
     def _of_Subscript(self, node: ast.Subscript) -> Register:
         assert isinstance(node.value, ast.Name)
         at = self._value(node.slice)
-        place = self._made("ptr", f"getelementptr double, ptr %{node.value.id}, i64 {at.name}")
-        return self._made(FLOAT, f"load double, ptr {place.name}")
+        place = self._instruction("ptr", f"getelementptr double, ptr %{node.value.id}, i64 {at.name}")
+        return self._instruction(FLOAT, f"load double, ptr {place.name}")
 
     def _of_UnaryOp(self, node: ast.UnaryOp) -> Register:
         if isinstance(node.op, ast.Not):
-            return self._made(TRUTH, f"xor i1 {self._truth(node.operand).name}, true")
+            return self._instruction(TRUTH, f"xor i1 {self._truth(node.operand).name}, true")
         assert isinstance(node.op, ast.USub)
         of = self._value(node.operand)
-        return self._made(of.kind, f"fneg double {of.name}" if of.kind == FLOAT else f"sub i64 0, {of.name}")
+        return self._instruction(of.kind, f"fneg double {of.name}" if of.kind == FLOAT else f"sub i64 0, {of.name}")
 
     def _of_BinOp(self, node: ast.BinOp) -> Register:
         left, right = self._value(node.left), self._value(node.right)
         if isinstance(node.op, ast.FloorDiv | ast.Mod):
-            assert left.kind == right.kind == WHOLE, "only whole numbers are divided to whole ones"
-            return self._whole_division(left, right, isinstance(node.op, ast.Mod))
+            assert left.kind == right.kind == INTEGER, "// and % take integers only"
+            return self._integer_division(left, right, isinstance(node.op, ast.Mod))
         if isinstance(node.op, ast.Pow):  # C's own, which Python calls too
             left, right = self._as_float(left), self._as_float(right)
-            return self._made(FLOAT, f"call double @pow(double {left.name}, double {right.name})")
+            return self._instruction(FLOAT, f"call double @pow(double {left.name}, double {right.name})")
         if isinstance(node.op, ast.Div):
             left, right = self._as_float(left), self._as_float(right)
-            return self._made(FLOAT, f"fdiv double {left.name}, {right.name}")
+            return self._instruction(FLOAT, f"fdiv double {left.name}, {right.name}")
         code = ARITHMETIC[type(node.op)]
-        if left.kind == right.kind == WHOLE:
-            return self._made(WHOLE, f"{code} i64 {left.name}, {right.name}")
+        if left.kind == right.kind == INTEGER:
+            return self._instruction(INTEGER, f"{code} i64 {left.name}, {right.name}")
         left, right = self._as_float(left), self._as_float(right)
-        return self._made(FLOAT, f"f{code} double {left.name}, {right.name}")
+        return self._instruction(FLOAT, f"f{code} double {left.name}, {right.name}")
 
-    def _whole_division(self, left: Register, right: Register, rest: bool) -> Register:
+    def _integer_division(self, left: Register, right: Register, rest: bool) -> Register:
         """Floor division, as in Python: the truncated quotient is one too large where signs differ. A divisor of 0
         (an exception in Python, a signal on x86, 0 on ARM) counts as 1: a formula must not end the process."""
-        nothing = self._made(TRUTH, f"icmp eq i64 {right.name}, 0")
-        right = self._made(WHOLE, f"select i1 {nothing.name}, i64 1, i64 {right.name}")
-        whole = self._made(WHOLE, f"sdiv i64 {left.name}, {right.name}")
-        left_over = self._made(WHOLE, f"srem i64 {left.name}, {right.name}")
-        some = self._made(TRUTH, f"icmp ne i64 {left_over.name}, 0")
-        mixed = self._made(WHOLE, f"xor i64 {left_over.name}, {right.name}")
-        apart = self._made(TRUTH, f"icmp slt i64 {mixed.name}, 0")
-        both = self._made(TRUTH, f"and i1 {some.name}, {apart.name}")
+        nothing = self._instruction(TRUTH, f"icmp eq i64 {right.name}, 0")
+        right = self._instruction(INTEGER, f"select i1 {nothing.name}, i64 1, i64 {right.name}")
+        whole = self._instruction(INTEGER, f"sdiv i64 {left.name}, {right.name}")
+        left_over = self._instruction(INTEGER, f"srem i64 {left.name}, {right.name}")
+        some = self._instruction(TRUTH, f"icmp ne i64 {left_over.name}, 0")
+        mixed = self._instruction(INTEGER, f"xor i64 {left_over.name}, {right.name}")
+        apart = self._instruction(TRUTH, f"icmp slt i64 {mixed.name}, 0")
+        both = self._instruction(TRUTH, f"and i1 {some.name}, {apart.name}")
         if rest:
-            more = self._made(WHOLE, f"select i1 {both.name}, i64 {right.name}, i64 0")
-            return self._made(WHOLE, f"add i64 {left_over.name}, {more.name}")
-        one = self._made(WHOLE, f"zext i1 {both.name} to i64")
-        return self._made(WHOLE, f"sub i64 {whole.name}, {one.name}")
+            more = self._instruction(INTEGER, f"select i1 {both.name}, i64 {right.name}, i64 0")
+            return self._instruction(INTEGER, f"add i64 {left_over.name}, {more.name}")
+        one = self._instruction(INTEGER, f"zext i1 {both.name} to i64")
+        return self._instruction(INTEGER, f"sub i64 {whole.name}, {one.name}")
 
     def _of_Compare(self, node: ast.Compare) -> Register:
         sides = [node.left, *node.comparators]
@@ -191,12 +191,12 @@ class Translation:
             return self._of_BoolOp(ast.BoolOp(ast.And(), list[ast.expr](tests)))
         left, right = self._value(node.left), self._value(node.comparators[0])
         code = COMPARED[type(node.ops[0])]
-        if left.kind == right.kind == WHOLE:
+        if left.kind == right.kind == INTEGER:
             signed = code if code in ("eq", "ne") else f"s{code}"
-            return self._made(TRUTH, f"icmp {signed} i64 {left.name}, {right.name}")
+            return self._instruction(TRUTH, f"icmp {signed} i64 {left.name}, {right.name}")
         left, right = self._as_float(left), self._as_float(right)
         ordered = "une" if code == "ne" else f"o{code}"
-        return self._made(TRUTH, f"fcmp {ordered} double {left.name}, {right.name}")
+        return self._instruction(TRUTH, f"fcmp {ordered} double {left.name}, {right.name}")
 
     def _of_BoolOp(self, node: ast.BoolOp) -> Register:
         """Short-circuit evaluation."""
@@ -231,13 +231,13 @@ class Translation:
         values = [self._value(one) for one in node.args]
         if node.func.id == "int":
             (one,) = values
-            return one if one.kind == WHOLE else self._made(WHOLE, f"fptosi double {one.name} to i64")
+            return one if one.kind == INTEGER else self._instruction(INTEGER, f"fptosi double {one.name} to i64")
         if node.func.id == "float":
             return self._as_float(values[0])
         if node.func.id == "log2":  # C's own, which Python calls too
-            return self._made(FLOAT, f"call double @log2(double {self._as_float(values[0]).name})")
+            return self._instruction(FLOAT, f"call double @log2(double {self._as_float(values[0]).name})")
         if node.func.id == "sqrt":
-            return self._made(FLOAT, f"call double @llvm.sqrt.f64(double {self._as_float(values[0]).name})")
+            return self._instruction(FLOAT, f"call double @llvm.sqrt.f64(double {self._as_float(values[0]).name})")
         if node.func.id not in ("min", "max"):
             return self._of_function(node.func.id, values)
         best = values[0]
@@ -248,14 +248,14 @@ class Translation:
     def _of_function(self, name: str, values: list[Register]) -> Register:
         """Of the same module, with annotations."""
         if name not in self._called:
-            self._called[name] = Translation(self._known[name], f"{self._name}.{name}")
+            self._called[name] = Translation(self._globals[name], f"{self._name}.{name}")
         other = self._called[name]
         values = [
             self._as_float(value) if kind == FLOAT else value
-            for value, (_, kind) in zip(values, other._takes, strict=True)
+            for value, (_, kind) in zip(values, other._parameters, strict=True)
         ]
         given = ", ".join(f"{value.kind} {value.name}" for value in values)
-        return self._made(other._gives, f"call {other._gives} @{other._name}({given})")
+        return self._instruction(other._result, f"call {other._result} @{other._name}({given})")
 
     def _extreme(self, name: str, left: Register, right: Register) -> Register:
         """min or max as in Python: the first operand where neither compares beyond the other."""
@@ -263,9 +263,9 @@ class Translation:
         if kind == FLOAT:
             left, right = self._as_float(left), self._as_float(right)
         beyond = {"min": "lt", "max": "gt"}[name]
-        test = f"icmp s{beyond} i64" if kind == WHOLE else f"fcmp o{beyond} double"
-        other = self._made(TRUTH, f"{test} {right.name}, {left.name}")
-        return self._made(kind, f"select i1 {other.name}, {kind} {right.name}, {kind} {left.name}")
+        test = f"icmp s{beyond} i64" if kind == INTEGER else f"fcmp o{beyond} double"
+        other = self._instruction(TRUTH, f"{test} {right.name}, {left.name}")
+        return self._instruction(kind, f"select i1 {other.name}, {kind} {right.name}, {kind} {left.name}")
 
     # helpers
 
@@ -273,14 +273,14 @@ class Translation:
         value = self._value(node)
         if value.kind == TRUTH:
             return value
-        if value.kind == WHOLE:
-            return self._made(TRUTH, f"icmp ne i64 {value.name}, 0")
-        return self._made(TRUTH, f"fcmp une double {value.name}, 0x0000000000000000")
+        if value.kind == INTEGER:
+            return self._instruction(TRUTH, f"icmp ne i64 {value.name}, 0")
+        return self._instruction(TRUTH, f"fcmp une double {value.name}, 0x0000000000000000")
 
     def _as_float(self, value: Register) -> Register:
-        if value.kind == WHOLE:
-            return self._made(FLOAT, f"sitofp i64 {value.name} to double")
-        return self._made(FLOAT, f"uitofp i1 {value.name} to double") if value.kind == TRUTH else value
+        if value.kind == INTEGER:
+            return self._instruction(FLOAT, f"sitofp i64 {value.name} to double")
+        return self._instruction(FLOAT, f"uitofp i1 {value.name} to double") if value.kind == TRUTH else value
 
     def _store(self, target: ast.expr, value: Register) -> None:
         assert isinstance(target, ast.Name)
@@ -290,7 +290,7 @@ class Translation:
         assert kind == value.kind, f"{target.id} has two types"
         self._emit(f"store {kind} {value.name}, ptr %v.{target.id}")
 
-    def _made(self, kind: str, text: str) -> Register:
+    def _instruction(self, kind: str, text: str) -> Register:
         name = f"%{self._fresh('t')}"
         self._emit(f"{name} = {text}")
         return Register(name, kind)
@@ -308,14 +308,14 @@ class Translation:
 
 def _kind(annotation: ast.expr | None) -> str:
     assert isinstance(annotation, ast.Name), "a translated function annotates its parameters and its result"
-    return {"int": WHOLE, "float": FLOAT, "Row": TABLE}[annotation.id]
+    return {"int": INTEGER, "float": FLOAT, "Row": TABLE}[annotation.id]
 
 
 def _constant(value: Any) -> Register:
     if isinstance(value, bool):
         return Register("true" if value else "false", TRUTH)
     if isinstance(value, int):
-        return Register(str(value), WHOLE)
+        return Register(str(value), INTEGER)
     assert isinstance(value, float), f"{value!r} is no number"
     assert not math.isnan(value)
     return Register(f"0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}", FLOAT)

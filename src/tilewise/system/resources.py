@@ -1,7 +1,7 @@
 """Data files of the package: kernels, headers, messages, pages, tables.
 
-They are files wherever the package is installed: llvmlite's library could not be loaded from a zip either, and
-importlib.resources, which could, takes 10 to 20 ms of every start of the command line.
+They are always files: llvmlite's library could not be loaded from a zip either, and importlib.resources, which could,
+takes 10 to 20 ms of every start of the command line.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ def plain(text: str) -> str:
 
 
 def is_terminal(descriptor: int) -> bool:
-    """Whether it may be one: any character device. By fstat, which a sandbox allows; isatty needs ioctl."""
+    """Whether a descriptor may be a terminal: any character device. By fstat, which a sandbox allows; isatty needs
+    ioctl."""
     try:
         return stat.S_ISCHR(os.fstat(descriptor).st_mode)
     except OSError:

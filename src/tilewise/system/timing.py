@@ -9,7 +9,7 @@ CLOCK = 4.0  # a process that waits or shares its core may take this many times 
 
 
 def least_seconds(work: Callable[[], object], runs: int = 5) -> float:
-    """The least of a few times that something takes."""
+    """The least time of a few runs."""
     times = []
     for _ in range(runs):
         start = time.perf_counter()

@@ -15,7 +15,7 @@ from tilewise.arrays.torch_graph import constant_in_traces
 from tilewise.arrays.torch_library import TORCH, dtype_name, wants_gradient
 from tilewise.core.epilogue import check_fits, epilogue_of
 from tilewise.core.options import Options
-from tilewise.dispatch.bind import check_return_arg, reachable
+from tilewise.dispatch.bind import check_return_arg, checked_dtype
 from tilewise.dispatch.route import check_fields, is_structured
 from tilewise.dispatch.structured.product import structured_matmul
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
@@ -69,7 +69,7 @@ def _check_device(x: Tensor, o: Options) -> None:
 def _requested(dtype: Any, m: torch.dtype, n: torch.dtype) -> torch.dtype:
     """The dtype= of a call, where a product of such operands can have it."""
     common = TORCH.promote(DTYPES[dtype_name(m)], DTYPES[dtype_name(n)])
-    found: torch.dtype = getattr(torch, reachable(dtype_given(dtype), common, TORCH).name)
+    found: torch.dtype = getattr(torch, checked_dtype(dtype_given(dtype), common, TORCH).name)
     return found
 
 

@@ -11,27 +11,27 @@ from tilewise.backends.cuda.store import store
 from tilewise.core.recipe import Launch
 from tilewise.errors import UsageError
 
-H200 = card.Facts("NVIDIA H200", (9, 0), 132, 1980000, 3201000, 6144)
+H200 = card.CardAttributes("NVIDIA H200", (9, 0), 132, 1980000, 3201000, 6144)
 
 
 @pytest.fixture
 def turing(monkeypatch):
     monkeypatch.setenv(card.PRETEND, "sm_75")
-    monkeypatch.setattr(card, "_facts_of", lambda device: H200)
+    monkeypatch.setattr(card, "_card_attributes", lambda device: H200)
     monkeypatch.setattr(launcher, "_shared_of_unit", lambda: 228 * 1024)
 
 
 def test_facts_are_those_of_the_other_card(turing):
-    found = card.facts_of("cuda:0")
+    found = card.card_attributes("cuda:0")
     assert found.capability == (7, 5)
     assert found.name == "NVIDIA H200 as sm_75"  # which has no tuned table
     assert found.units == H200.units
 
 
 def test_what_is_compiled_is_kept_apart(turing, monkeypatch):
-    pretended = store()
+    simulated = store()
     monkeypatch.delenv(card.PRETEND)
-    assert store() is not pretended
+    assert store() is not simulated
 
 
 def test_ptx_is_of_a_version_that_drivers_take():
@@ -51,4 +51,4 @@ def test_no_more_blocks_fit_than_on_the_other_card(turing, threads, shared, bloc
 def test_a_name_that_is_no_arch_is_refused(monkeypatch):
     monkeypatch.setenv(card.PRETEND, "turing")
     with pytest.raises(UsageError, match="TILEWISE_PRETEND='turing' must be an arch, such as sm_75"):
-        card.pretended()
+        card.simulated_arch()

@@ -218,11 +218,11 @@ def test_tensor_maps_are_multiples_of_16_bytes(shape, kind, requested):
     m, k, n = shape
     maps_seen = 0
     for extra, transposed in itertools.product((0, 1, 16), (False, True)):
-        requested = problem(m, k, n, kind, requested=requested, precision="tf32")
+        variant = problem(m, k, n, kind, requested=requested, precision="tf32")
         layout_m = Layout(1, m + extra) if transposed else Layout(k + extra, 1)
         layout_n = Layout(1, k + extra) if transposed else Layout(n + extra, 1)
-        requested = replace(requested, layout_m=layout_m, layout_n=layout_n, layout_p=Layout(n + extra, 1))
-        for step in recipe_of(make_plan(requested, H200, "k_major")).steps:
+        variant = replace(variant, layout_m=layout_m, layout_n=layout_n, layout_p=Layout(n + extra, 1))
+        for step in recipe_of(make_plan(variant, H200, "k_major")).steps:
             for made in (made for argument in step.arguments for _, made in argument.maps):
                 size, maps_seen = {"uint8": 1, "uint16": 2}.get(made.kind, 4), maps_seen + 1
                 assert made.address % 16 == made.lead % 16 == 0

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tilewise.arrays.card import pretended
+from tilewise.arrays.card import simulated_arch
 from tilewise.backends.cuda.bundle import Bundle, build_id, bundled, merged, opened
 from tilewise.backends.cuda.store import OPTIONS, compiler, store
 from tilewise.system.cache import PLACES
@@ -39,7 +39,7 @@ def folder() -> Path | None:
 def _packaged(arch: str) -> Bundle | None:
     """The package's bundle, if it belongs to this version of the code: in another, a key may name another text."""
     place = folder()
-    if place is None or pretended():
+    if place is None or simulated_arch():
         return None
     try:
         handle = os.open(place / f"{arch}.kernels", os.O_RDONLY | getattr(os, "O_BINARY", 0))

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import finalize
 
-from tilewise.arrays.card import cuda_core, pretended
+from tilewise.arrays.card import cuda_core, simulated_arch
 from tilewise.backends.cuda.bundles import in_a_bundle, machine_code
 from tilewise.backends.cuda.store import OPTIONS, compiler, store
 from tilewise.errors import EngineError, UsageError
@@ -108,7 +108,7 @@ def _check_policy(source: str, arch: str) -> None:
 
 def _compile(source: str, arch: str) -> bytes:
     core, form = cuda_core(), "cubin"
-    if pretended():
+    if simulated_arch():
         arch, form = arch.replace("sm_", "compute_"), "ptx"
     try:
         code = core.Program(source, "c++", core.ProgramOptions(arch=arch, std="c++17")).compile(form).code

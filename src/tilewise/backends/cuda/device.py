@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from tilewise.arrays.card import card_number, facts_of
+from tilewise.arrays.card import card_attributes, card_number
 from tilewise.core.machine import Machine, card
 from tilewise.core.tuning import table_for
 from tilewise.errors import UsageError
@@ -26,7 +26,7 @@ USUAL = (128, 1 / 64, 512)  # consumer cards since Ampere
 @lru_cache(maxsize=16)
 def describe(device: str) -> Machine:
     """Units, peak rate and bandwidth of one card."""
-    found = facts_of(device)
+    found = card_attributes(device)
     lanes, double, tensor = LANES.get(found.capability, USUAL)
     made = card(
         found.name,
@@ -65,7 +65,7 @@ def machine_of_arch(arch: str) -> Machine:
 @lru_cache(maxsize=16)
 def arch_of(device: str) -> str:
     """The arch to compile for: sm_90a on Hopper, whose own instructions need the a."""
-    major, minor = facts_of(device).capability
+    major, minor = card_attributes(device).capability
     name = f"sm_{major}{minor}"
     return name + "a" if name == "sm_90" else name
 

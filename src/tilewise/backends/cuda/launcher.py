@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from tilewise.arrays.card import driver, make_current, pretended
+from tilewise.arrays.card import driver, make_current, simulated_arch
 from tilewise.backends.cuda.loading import LoadedFunction, kernel_function
 from tilewise.backends.cuda.native import (
     DRIVER,
@@ -128,10 +128,10 @@ def attributes_of(launch: Launch) -> list[bytes]:
 
 
 def as_pretended(step: Step) -> Step:
-    """A launch with so much shared memory that a multiprocessor holds no more blocks than the pretended card's."""
+    """A launch with so much shared memory that a multiprocessor holds no more blocks than the simulated_arch card's."""
     if not isinstance(step, Launch):
         return step
-    arch, threads = pretended(), math.prod(step.block)
+    arch, threads = simulated_arch(), math.prod(step.block)
     spared = 1024 if arch_number(arch) >= 80 else 0  # bytes of a block that are the driver's
     blocks = min(resident_threads(arch) // threads, (shared_limit(arch) + spared) // max(1, step.shared_bytes + spared))
     least = (_shared_of_unit() // (max(1, blocks) + 1) - 1024 + 128) & -128
@@ -152,7 +152,7 @@ class Launcher:
         """`spans`: the bytes that M, N and P touch, where a P that shares memory with M or N is to be refused."""
         make_current(device)
         self.device, self.scratch_bytes = device, recipe.scratch_bytes
-        steps = [as_pretended(step) for step in recipe.steps] if pretended() else recipe.steps
+        steps = [as_pretended(step) for step in recipe.steps] if simulated_arch() else recipe.steps
         self._held = [  # the driver knows a function by its address alone
             kernel_function(step.source, step.name, device, step.shared_bytes) if isinstance(step, Launch) else None
             for step in steps

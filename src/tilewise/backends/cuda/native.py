@@ -157,7 +157,7 @@ def addresses() -> tuple[int, int]:
 def _builtins() -> tuple[Callable[..., int], Callable[..., int]]:
     every, three = addresses()
     made = builtin(every, "ww"), builtin(three, "w" * 6)
-    machine_code.behind()  # LLVM is here now, and who launches once will plan again
+    machine_code.compile_in_background()  # LLVM is here now, and who launches once will plan again
     return made
 
 

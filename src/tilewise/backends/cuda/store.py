@@ -9,7 +9,7 @@ import contextlib
 import os
 from functools import lru_cache
 
-from tilewise.arrays.card import INSTALL, pretended
+from tilewise.arrays.card import INSTALL, simulated_arch
 from tilewise.errors import DeviceError
 from tilewise.system.cache import PLACES, DiskCache
 
@@ -19,12 +19,12 @@ PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc-cu
 
 def store() -> DiskCache:
     """The cache on disk; the environment may name another at any time."""
-    return _store_for(pretended(), *map(os.environ.get, PLACES))
+    return _store_for(simulated_arch(), *map(os.environ.get, PLACES))
 
 
 @lru_cache(maxsize=8)
-def _store_for(pretended: str, *_places: str | None) -> DiskCache:
-    return DiskCache(f"ptx-{pretended}" if pretended else "cubin")
+def _store_for(simulated_arch: str, *_places: str | None) -> DiskCache:
+    return DiskCache(f"ptx-{simulated_arch}" if simulated_arch else "cubin")
 
 
 @lru_cache(maxsize=1)

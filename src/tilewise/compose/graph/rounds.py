@@ -174,7 +174,7 @@ def _close_into(
     taken = resident()[0] + ENGINE_BYTES if base is None else base
     rounds = choose_rounds(n, algebra.partial.itemsize, memory, taken, steps)
     D = NpyTarget(place.path, place.part, W.shape, algebra.result)
-    place.discard_begun()
+    place.discard_unfinished()
     D.begin()
     try:
         _FileClosure(rounds, algebra, D).run(W, progress)

@@ -1,4 +1,4 @@
-"""Recognising scipy.sparse matrices without importing SciPy; and their rows as plain arrays."""
+"""Recognition of scipy.sparse matrices without importing SciPy, and their rows as plain arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REPEATS = ("coo", "csr", "csc", "bsr")  # formats that can store a cell several 
 
 
 def is_sparse(x: Any) -> bool:
-    scipy = imported("scipy.sparse")  # imported by the owner of such a matrix
+    scipy = imported("scipy.sparse")  # whoever has such a matrix has imported it
     return scipy is not None and bool(scipy.issparse(x))
 
 
@@ -30,7 +30,7 @@ def add_runs(terms: Array, starts: Array, P: Array, algebra: Algebra) -> None:
         if full.size:
             P[full] = add(P[full], add.reduceat(terms, starts[full], axis=0))
         return
-    for number in range(int(counts.max(initial=0))):  # an add of one's own: the first of every run, the second …
+    for number in range(int(counts.max(initial=0))):  # a user-defined add: the first of every run, the second …
         rows = np.flatnonzero(counts > number)
         P[rows] = add(P[rows], terms[starts[rows] + number])
 
@@ -46,8 +46,8 @@ class Rows:
 
     @classmethod
     def of(cls, x: Any, name: str, algebra: Algebra, by_columns: bool = False) -> Rows:
-        """The rows of x, or its columns as those of the transposed matrix. Cells that are stored several times are
-        combined by the add of `algebra`: parallel edges of a graph, of which SciPy would take the sum."""
+        """The rows of x, or its columns as the rows of its transpose. Cells that are stored several times are combined
+        by the add of `algebra` (parallel edges of a graph); SciPy would take the sum."""
         if x.ndim != 2:
             raise ShapeError(f"{name} is a sparse array of {x.ndim} axes: products take two")
         rows = x.tocsc() if by_columns else x.tocsr()
@@ -61,7 +61,7 @@ class Rows:
 
     @classmethod
     def _of_repeated(cls, cells: Any, algebra: Algebra) -> Rows:
-        order = np.lexsort((cells.col, cells.row))  # stable: repeated cells meet in the order they are stored in
+        order = np.lexsort((cells.col, cells.row))  # stable: repeated cells are added in stored order
         row, col, data = cells.row[order], cells.col[order], cells.data[order]
         first = np.flatnonzero(np.concatenate(([True], (row[1:] != row[:-1]) | (col[1:] != col[:-1]))))
         wide = data != 0 if algebra.semiring.boolean else data.astype(algebra.partial.numpy)
@@ -91,14 +91,14 @@ class Rows:
         return len(self.data)
 
     def cells_of(self, rows: Array) -> Array:
-        """The places of all stored cells of these rows, one row after the other."""
+        """The indices of all stored cells of these rows, row after row."""
         count = np.diff(self.starts)[rows]
         ends = np.cumsum(count)
         first = np.repeat(self.starts[rows] - (ends - count), count)
         return np.asarray(np.arange(len(first)) + first)
 
     def without(self, zero: Number) -> Rows:
-        """Cells that hold the zero anyway are not stored."""
+        """The same matrix without stored cells that are zero."""
         held = self.data != zero
         if held.all():
             return self

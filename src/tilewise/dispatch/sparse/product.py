@@ -1,9 +1,9 @@
 """Products with sparse operands: by rows and their stored cells, or by dense tiles where those are faster.
 
     sparse ⊗ dense   a row of N for each stored cell of M, rows of P or of N cut over threads → dense
-    sparse ⊗ sparse  row by row, the cells that meet gathered in a dense row (Gustavson) → sparse
+    sparse ⊗ sparse  row by row, products accumulated in a dense row (Gustavson) → sparse
 
-Which algorithm is taken depends on counts alone, never on a clock, so that two runs give the same bits.
+The algorithm is chosen by counts alone, never by measured times, so that two runs give the same bits.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from tilewise.backends.cpu.kernels.gustavson.run import STEPS, SmallProduct, pro
 from tilewise.dispatch.sparse.arrays import Rows, add_runs, is_sparse
 from tilewise.errors import DtypeError, ShapeError, UsageError
 
-# nanoseconds: a stored cell and a column of the dense operand, a pair of stored cells, a step of the dense tiles; a
-# stored cell, and one that is filled in to make a dense matrix (docs/how/sparse.md)
+# nanoseconds: per stored cell and column of the dense operand, per pair of stored cells, per step of the dense tiles;
+# per stored cell, and per cell of a sparse matrix made dense (docs/how/sparse.md)
 CELL, PAIR, STEP = 0.15, 4.5, 0.09
 STORED, FILLED = 1.0, 2.5
 INDICES = (np.dtype(np.int32), np.dtype(np.int64))  # of SciPy
-BAND = 1 << 20  # cells that are gathered at a time
-FEW_COLUMNS = 16  # of the dense operand: a sparse one stored along k stays so
+BAND = 1 << 20  # cells per band
+FEW_COLUMNS = 16  # columns of the dense operand below which a sparse one stored along k is not converted
 
 
 class PreparedSparse:
-    """The prepared call of a sparse matrix with an array, on either side: for operands of the classes, dtypes and
-    semiring of a call before."""
+    """The prepared call of a sparse matrix with an array, on either side, for operands of the same classes, dtypes and
+    semiring."""
 
     def __init__(self, algebra: Algebra, dense: Callable[..., Any], left: bool, single: bool) -> None:
         self.algebra, self.dense, self.left, self.tick = algebra, dense, left, 0
@@ -44,10 +44,10 @@ class PreparedSparse:
         self.small: dict[Any, SmallProduct] = {}  # by format and the dtype of indices
         self.single, self.zeros_stay = single, absorbs(algebra)
         self.forms = ("csr", "csc") if single else ("csr",) if left else ()
-        self.most = 2 * STEPS if single else 4 * STEPS  # what ends before another thread would have helped
+        self.most = 2 * STEPS if single else 4 * STEPS  # steps that a second thread would not make faster
 
     def __call__(self, M: Any, N: Any, _: dict[str, Any]) -> Any:
-        """None where the operands do not fit: the first call says why."""
+        """None where the operands do not match: `sparse_matmul` raises the error."""
         S, X = (M, N) if self.left else (N, M)
         kind, form, shape, extents = self.kind, S.format, S.shape, X.shape
         inner, rows = shape[::-1] if self.left else shape
@@ -56,11 +56,11 @@ class PreparedSparse:
         if kind is not None and form in self.forms:
             starts, columns, data = S.indptr, S.indices, S.data
             index, width = columns.dtype, 1 if self.single else extents[1]
-            if (  # dtypes of NumPy's own are one object each
+            if (  # NumPy's own dtypes are singletons
                 data.size * width < self.most and data.dtype is kind and X.dtype is kind and starts.dtype is index
                 and index in INDICES and S.has_canonical_format and X.flags.c_contiguous and data.flags.c_contiguous
                 and starts.flags.c_contiguous and columns.flags.c_contiguous
-                and (self.single or not _is_dearer(data.size, rows * inner, width))
+                and (self.single or not _dense_is_faster(data.size, rows * inner, width))
                 and (self.zeros_stay or not (data == self.algebra.zero).any())
             ):  # fmt: skip
                 small = self.small.get((form, index))
@@ -68,7 +68,7 @@ class PreparedSparse:
                     small = SmallProduct(self.algebra, (form == "csr") is not self.left, self.single, index)
                     self.small[form, index] = small
                 return small(starts, columns, data, X, (rows,) if self.single else (rows, width))
-        return _beside(M, N, self.algebra, self.dense)
+        return _one_sparse(M, N, self.algebra, self.dense)
 
 
 def sparse_signature(M: Any, N: Any, keywords: dict[str, Any]) -> tuple[Any, ...] | None:
@@ -80,7 +80,7 @@ def sparse_signature(M: Any, N: Any, keywords: dict[str, Any]) -> tuple[Any, ...
 
 
 def prepared_sparse(M: Any, N: Any, semiring: Any, dense: Callable[..., Any]) -> PreparedSparse | None:
-    """What runs later calls with such operands; None over plus_times, which is SciPy's own product."""
+    """A prepared call for such operands; None over plus_times, which is SciPy's own product."""
     ring = find_semiring(semiring)
     if is_plus_times(ring):
         return None
@@ -105,20 +105,21 @@ def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[...,
         return M @ N  # SciPy's own
     algebra = _algebra(M, N, ring)
     if all(sparse):
-        return _both(Rows.of(M, "M", algebra), Rows.of(N, "N", algebra), algebra, M, dense)
-    return _beside(M, N, algebra, dense)
+        return _both_sparse(Rows.of(M, "M", algebra), Rows.of(N, "N", algebra), algebra, M, dense)
+    return _one_sparse(M, N, algebra, dense)
 
 
 def _algebra(M: Any, N: Any, ring: Semiring) -> Algebra:
-    """The semiring over the numbers of both; one whose mul takes the sparse operand first, where that is N alone."""
+    """The semiring over the common dtype, with mul's operands swapped if only N is sparse: mul takes the sparse operand
+    first."""
     algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
     _check_zero(algebra)
     return algebra if is_sparse(M) or commutes(ring.mul) else replace(algebra, semiring=_exchanged(ring))
 
 
 def _check_zero(algebra: Algebra) -> None:
-    """A cell that is not stored is left out of every sum, so the zero must not be a weight, as it is in max_plus over
-    unsigned integers and truth values."""
+    """Refuse semirings whose zero is a weight, as in max_plus over unsigned integers and booleans: cells that are not
+    stored are left out of every sum."""
     number = algebra.partial.numpy.type
     if algebra.partial.kind in "ub" and algebra.zero == 0 and algebra.mul(number(0), number(1)) != 0:
         raise DtypeError(
@@ -128,7 +129,7 @@ def _check_zero(algebra: Algebra) -> None:
 
 
 def _exchanged(ring: Semiring) -> Semiring:
-    """The semiring whose mul takes its operands the other way round."""
+    """The semiring with mul's operands swapped."""
     made = ring.with_zero(0)
     values = {"mul": operands_swapped(ring.mul), "zero": ring.zero, "pad_m": ring.pad_n, "pad_n": ring.pad_m}
     for key, value in values.items():
@@ -136,8 +137,8 @@ def _exchanged(ring: Semiring) -> Semiring:
     return made
 
 
-def _inside(x: Array, algebra: Algebra, name: str) -> Array:
-    """Elements as sums are made of them, weights within their range; a dense operand's "no edge" kept apart."""
+def _encoded(x: Array, algebra: Algebra, name: str) -> Array:
+    """Elements in the accumulator's dtype, weights checked, and "no edge" encoded."""
     if algebra.semiring.boolean:
         return np.asarray(x != 0)
     edges = no_edge_of(algebra)
@@ -146,20 +147,20 @@ def _inside(x: Array, algebra: Algebra, name: str) -> Array:
 
 
 def _stored(rows: Rows, algebra: Algebra, name: str) -> Rows:
-    """Cells that hold the zero are left out where they would not stay it."""
+    """Rows in the accumulator's dtype, without stored zeros where mul(zero, x) is not zero."""
     zero = False if algebra.semiring.boolean else algebra.zero
     kept = rows if absorbs(algebra) else rows.without(zero)
-    return Rows(kept.shape, kept.starts, kept.indices, _inside(kept.data, algebra, name))
+    return Rows(kept.shape, kept.starts, kept.indices, _encoded(kept.data, algebra, name))
 
 
-def _outside(P: Array, algebra: Algebra) -> Array:
+def _decoded(P: Array, algebra: Algebra) -> Array:
     edges = no_edge_of(algebra)
     if edges is not None:
         edges.decode(P)
     return P.astype(algebra.result.numpy, copy=False)
 
 
-def _beside(M: Any, N: Any, algebra: Algebra, dense: Callable[..., Any]) -> Array:
+def _one_sparse(M: Any, N: Any, algebra: Algebra, dense: Callable[..., Any]) -> Array:
     """A sparse matrix and an array."""
     return _with_dense(M, N, "M", algebra, dense) if is_sparse(M) else _with_dense(N, M.T, "N", algebra, dense).T
 
@@ -171,16 +172,16 @@ def _with_dense(S: Any, X: Array, name: str, algebra: Algebra, dense: Callable[.
     rows, inner = S.shape if name == "M" else S.shape[::-1]
     columns = X.shape[1] if X.ndim == 2 else 1
     compiled = _compiles(algebra)
-    # the form in which S is stored is taken where few columns would not pay for another
+    # with few columns, converting S to the other format would not pay
     scatter = compiled and columns < FEW_COLUMNS and S.format == ("csc" if name == "M" else "csr")
     by_rows = Rows.of(S, name, algebra, by_columns=scatter == (name == "M"))
-    if _is_dearer(by_rows.count, rows * inner, columns) and absorbs(algebra):
+    if _dense_is_faster(by_rows.count, rows * inner, columns) and absorbs(algebra):
         held = (by_rows.transposed() if scatter else by_rows).dense(algebra.zero, algebra.element.numpy)
         return np.asarray(dense(held, X, semiring=algebra.semiring))
     by_rows = _stored(by_rows, algebra, name)
-    right = _inside(X, algebra, "N" if name == "M" else "M")
+    right = _encoded(X, algebra, "N" if name == "M" else "M")
     if compiled:
-        return _outside(product_with_dense(by_rows.cells, right, rows, algebra, scatter), algebra)
+        return _decoded(product_with_dense(by_rows.cells, right, rows, algebra, scatter), algebra)
     right = right if X.ndim == 2 else right[:, None]
     P = np.full((rows, columns), algebra.zero, algebra.partial.numpy)
     with np.errstate(all="ignore"):
@@ -188,12 +189,12 @@ def _with_dense(S: Any, X: Array, name: str, algebra: Algebra, dense: Callable[.
             cells = slice(int(by_rows.starts[first]), int(by_rows.starts[last]))
             terms = algebra.mul(by_rows.data[cells, None], right[by_rows.indices[cells]])
             add_runs(terms, by_rows.starts[first : last + 1] - cells.start, P[first:last], algebra)
-    made = _outside(P, algebra)
+    made = _decoded(P, algebra)
     return made if X.ndim == 2 else made[:, 0]
 
 
-def _is_dearer(cells: int, whole: int, columns: int) -> bool:
-    """Whether stored cells take longer than a dense matrix, one that memory has room for."""
+def _dense_is_faster(cells: int, whole: int, columns: int) -> bool:
+    """Whether a dense product is expected to be faster, and the dense matrix is not too large."""
     return whole < 1 << 28 and cells * (STORED + CELL * columns) > whole * (FILLED + STEP * columns)
 
 
@@ -208,7 +209,7 @@ def _bands(starts: Array, most: int) -> list[tuple[int, int]]:
     return bands
 
 
-def _both(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., Any]) -> Any:
+def _both_sparse(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., Any]) -> Any:
     """Sparse with sparse."""
     import scipy.sparse
 
@@ -225,7 +226,7 @@ def _both(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., An
         made = Rows(shape, *product_of_rows(M.cells, N.cells, N.shape[1], meets, algebra))
     else:
         made = _by_sorting(M, N, algebra)
-    kept = Rows(shape, made.starts, made.indices, _outside(made.data, algebra)).without(zero)
+    kept = Rows(shape, made.starts, made.indices, _decoded(made.data, algebra)).without(zero)
     return kind((kept.data, kept.indices, kept.starts), shape=shape)
 
 
@@ -235,7 +236,7 @@ def _compiles(algebra: Algebra) -> bool:
 
 
 def _by_sorting(M: Rows, N: Rows, algebra: Algebra) -> Rows:
-    """For complex numbers and long doubles: every pair of cells that meet, sorted by where they go, reduced."""
+    """For complex numbers and long doubles: all products of stored cells, sorted by their target, reduced."""
     lengths, columns = np.diff(N.starts), N.shape[1]
     meets = np.concatenate(([0], np.cumsum(lengths[M.indices], dtype=np.int64)))[M.starts]  # before each row
     parts: list[tuple[Array, Array, Array]] = [(*(np.zeros(0, np.int64),) * 2, np.zeros(0, algebra.partial.numpy))]

@@ -39,11 +39,11 @@ def multiply_on_card(
     return tuple(made) if whole == shape.product else tuple(x.reshape(shape.product) for x in made)
 
 
-Part = tuple[int, Operand, Layout]  # the address of a matrix, whose it is, how it lies
+Part = tuple[int, Operand, Layout]  # the address of a matrix, its operand, its layout
 
 
 def _part(x: Operand, member: tuple[int, ...], stack: tuple[int, ...]) -> Part:
-    """The address of one matrix of a stack, and how it lies."""
+    """The address and layout of one matrix of a stack."""
     layout = x.layout(stack)
     at = x.pointer + sum(i * s for i, s in zip(member, layout.stack, strict=True)) * x.dtype.itemsize
     return at, x, Layout(layout.row, layout.col, (), at % 16)

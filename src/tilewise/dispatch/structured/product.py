@@ -27,7 +27,7 @@ class Value:
 
 
 def structured_ring(ring: Structured | str) -> Structured:
-    """One's own, or a known one by name."""
+    """A structured semiring, or a built-in one by name."""
     if isinstance(ring, Structured):
         return ring
     from tilewise.algebra.structured_builtin import structured_named
@@ -53,15 +53,15 @@ def structured_matmul(M: Any, N: Any, ring: Structured, device: str = "auto") ->
         from tilewise.dispatch.structured.card import multiply_on_card
 
         return multiply_on_card(algebra, left.fields, right.fields, shape)
-    return _on_the_host(algebra, left, right, shape)
+    return _on_host(algebra, left, right, shape)
 
 
 def value_of(x: Any, role: str, ring: Structured) -> Value:
     """An operand as its fields; an error names what does not fit the semiring."""
-    names, many = ", ".join(ring.fields), len(ring.fields)
+    names, count = ", ".join(ring.fields), len(ring.fields)
     if isinstance(x, (tuple, list)):
-        if len(x) != many:
-            raise ShapeError(f"{role} has {len(x)} fields, and a value of {ring} has {many}: {names}")
+        if len(x) != count:
+            raise ShapeError(f"{role} has {len(x)} fields, and a value of {ring} has {count}: {names}")
         library = find_library(x[0])
         fields = tuple(library.operand(field, f"{role}[{i}]") for i, field in enumerate(x))
         for i, field in enumerate(fields):
@@ -72,17 +72,17 @@ def value_of(x: Any, role: str, ring: Structured) -> Value:
                 )
         return Value(fields, False)
     if isinstance(x, np.ndarray) and x.dtype.names is not None:
-        if len(x.dtype.names) != many:
+        if len(x.dtype.names) != count:
             raise DtypeError(f"{role} has the fields {', '.join(x.dtype.names)}, and a value of {ring} has {names}")
         library = find_library(x)
         return Value(tuple(library.operand(x[name], f"{role}[{name!r}]") for name in x.dtype.names), True)
     raise UsageError(
-        f"{ring} is over values with the fields {names}: pass {role} as a tuple of {many} arrays or as a NumPy "
+        f"{ring} is over values with the fields {names}: pass {role} as a tuple of {count} arrays or as a NumPy "
         f"structured array, not {type(x).__name__}"
     )
 
 
-def _on_the_host(algebra: StructuredAlgebra, M: Value, N: Value, shape: ProductShape) -> Any:
+def _on_host(algebra: StructuredAlgebra, M: Value, N: Value, shape: ProductShape) -> Any:
     from tilewise.backends.cpu.kernels.structured.run import multiply
 
     whole = (*shape.stack, shape.m, shape.n)
