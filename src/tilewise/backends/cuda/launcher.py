@@ -128,7 +128,7 @@ def attributes_of(launch: Launch) -> list[bytes]:
 
 
 def as_pretended(step: Step) -> Step:
-    """A launch with so much shared memory that a multiprocessor holds no more blocks than the simulated_arch card's."""
+    """A launch with so much shared memory that a multiprocessor holds no more blocks than the simulated card's."""
     if not isinstance(step, Launch):
         return step
     arch, threads = simulated_arch(), math.prod(step.block)
