@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import re
@@ -56,6 +57,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: tests wait for limits, for programs they kill and for other processes."""
     return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Modules and tests live until the end: no collection of garbage looks at them, now or later."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
 
 
 FRAMEWORKS = {Path(__file__).parent / name: name for name in ("torch", "jax")}
