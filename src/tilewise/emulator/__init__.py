@@ -26,8 +26,8 @@ def launch(
 ) -> Report:
     """Run `entry` of a CUDA text. `args` are NumPy arrays, changed in place where the kernel stores to them, and
     numbers, in the order of the parameters or by name. An array's dtype must be that of the parameter (complex
-    arrays for `float2`, raw 16-bit arrays for `__half` and its kin). `shared`: bytes of extern __shared__ memory, the
-    third argument of a launch."""
+    arrays for `float2`, raw 16-bit arrays for `__half` and `__nv_bfloat16`). `shared`: bytes of extern __shared__
+    memory, the third argument of a launch."""
     from tilewise.emulator.launching import launch_text
 
     return launch_text(source, entry, grid, block, args, defines=defines, checks=checks, limits=limits, shared=shared)

@@ -16,13 +16,7 @@ from typing import Any
 from tilewise.emulator.host.program_report import ANNOUNCED, not_run
 from tilewise.system.parent import end_with
 
-ENCODINGS = (
-    "ascii",
-    "latin-1",
-    "unicode_escape",
-    "utf-8-sig",
-    "utf-16",
-)  # Python imports a codec at its first use, and the sandbox forbids it
+ENCODINGS = ("ascii", "latin-1", "unicode_escape", "utf-8-sig", "utf-16")  # imported before the sandbox forbids it
 PR_SET_THP_DISABLE = 41  # of Linux
 
 
@@ -126,10 +120,7 @@ def _limits(settings: dict[str, Any]) -> None:
     """Set the process's resource limits."""
     import resource
 
-    for which in (
-        resource.RLIMIT_DATA,
-        resource.RLIMIT_AS,
-    ):  # address space is reserved up front; `Watch` limits memory
+    for which in (resource.RLIMIT_DATA, resource.RLIMIT_AS):  # address space is reserved; `Watch` limits memory
         hard = resource.getrlimit(which)[1]
         resource.setrlimit(which, (hard, hard))
     limits = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 64)]

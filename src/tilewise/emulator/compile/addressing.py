@@ -40,7 +40,7 @@ class PlaceCompiler(TypeResolver):
         self.symbols: list[Any] = []  # leading dimensions: names, or constants
         self.assigned: dict[Any, int] = {}
         self.call_site: tree.Node | None = (
-            None  # in a header's function: the program's call of it, at which findings are reported
+            None  # in a header's function: the program's call, where findings are reported
         )
 
     # -- numbering

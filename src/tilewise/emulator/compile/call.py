@@ -91,9 +91,7 @@ class CallCompiler(ClosureCompiler):
 
     def builtin(self, node: tree.Call, name: str) -> Operand | None:
         """CUDA's own functions."""
-        if (
-            name == "__wait" and self.call_site is not None
-        ):  # in shipped headers: __wait(1) for the block, else for the warp
+        if name == "__wait" and self.call_site is not None:  # in shipped headers; 1: of the block, else of the warp
             name = "__syncthreads" if self.constant(node.arguments[0]) == 1 else "__syncwarp"
             return self.fence(replace(node, arguments=[]), name)
         if name in ("__syncthreads", "__syncwarp", "__threadfence", "__threadfence_block", "__trap"):

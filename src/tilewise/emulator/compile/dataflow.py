@@ -18,7 +18,7 @@ class DataFlow:
     from_global: set[Any] = field(default_factory=set)  # variables that depend on a global load
     sums: set[Any] = field(default_factory=set)  # registers that accumulate values from shared memory
     stored: set[Any] = field(default_factory=set)  # pointers that are stored through
-    sources: dict[Any, set[Any]] = field(default_factory=dict)  # pointer variable <- pointer variables
+    sources: dict[Any, set[Any]] = field(default_factory=dict)  # pointer variable -> those it is derived from
     members: dict[Any, int] = field(default_factory=dict)  # (variable, leaf) -> leading dimension, or MIXED
     assigned: dict[Any, int] = field(default_factory=dict)  # number of assignments in the last pass
     changed: bool = False

@@ -187,10 +187,7 @@ def shared_overrun(
         if len(lanes):
             requested = [np.broadcast_to(np.asarray(v), (c.n,))[lanes] for v in values]
             inside = np.clip(local[lanes], 0, max(buffer.size - 1, 0))
-            dims = tuple(
-                max(1, extent) for extent in buffer.dims or (buffer.size,)
-            )  # 0: launched without dynamic shared memory
-            reached = [np.asarray(x) for x in np.unravel_index(inside, dims)]
+            reached = buffer.places(inside)
             c.collector.add(
                 c, kind, site.span, lanes, array=buffer.name, access="shared", requested=requested, reached=reached,
                 outside=outside[lanes],
@@ -241,16 +238,16 @@ def locate_pointer(place: Lvalue, memo: int, constant_symbol: int | None) -> Fn:
             c.memo[memo] = (target.offset, memory, values, index)
         if by_rows:
             return memory, index, values[0], constant_symbol, False
-        mark, line, unsure = target.symbol, target.row, target.guessed
+        row_symbol, rows, uncertain = target.symbol, target.row, target.guessed
         if symbol is not None:
-            if symbol == MIXED or (mark is not None and mark != symbol):
-                mark = line = None
+            if symbol == MIXED or (row_symbol is not None and row_symbol != symbol):
+                row_symbol = rows = None
             else:
                 assert row is not None
                 own = row(c)
-                line = own if line is None else line + own
-                mark, unsure = symbol, unsure or guessed
-        return memory, index, line, mark, unsure
+                rows = own if rows is None else rows + own
+                row_symbol, uncertain = symbol, uncertain or guessed
+        return memory, index, rows, row_symbol, uncertain
 
     return locate
 

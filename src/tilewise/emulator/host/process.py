@@ -123,9 +123,7 @@ class _Collected:
     def __init__(self, pipe: IO[bytes], most: int) -> None:
         self._pipe, self._most = pipe, most
         self._parts = bytearray()
-        self._ended = (
-            threading.Event()
-        )  # not a join: interrupted by Ctrl-C, it marks the thread as ended (CPython 3.11)
+        self._ended = threading.Event()  # a join interrupted by Ctrl-C marks the thread as ended (CPython 3.11)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:

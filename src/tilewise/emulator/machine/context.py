@@ -70,9 +70,7 @@ class Context(Lanes):
         self.epochs = np.zeros(self.block_count, np.int32)  # barriers passed, by block
         self.buffers: list[Buffer] = []
         self.exited: Any = None  # lanes that have exited the kernel
-        self.copied: Any = (
-            False  # True: a shared cell is copied to another; an array: the lanes whose cell was uninitialised
-        )
+        self.copied: Any = False  # True: from a shared cell to another; array: the lanes with uninitialised cells
         self.loaded: Any = None  # lanes that loaded from global memory in this statement; True: all
         self.builtins = self._builtins(blocks)
         self.barrier_hook: Any = None

@@ -58,9 +58,7 @@ class Buffer:
         if self.matrix is not None:
             element = cells // self.matrix.cells
             return [element // self.matrix.pitch, element % self.matrix.pitch]
-        dims = tuple(
-            max(1, extent) for extent in self.dims or (self.size,)
-        )  # 0: launched without dynamic shared memory
+        dims = tuple(max(1, extent) for extent in self.dims or (self.size,))  # 0: no dynamic shared memory
         return list(np.unravel_index(cells % max(1, self.size), dims))
 
 

@@ -37,9 +37,7 @@ class Shadow:
         self.buffer, self.shared = buffer, shared
         self.writer = np.zeros(cells, np.int64)  # 0: none; < 0: atomics; else the party, 1 + block * threads + thread
         self.write_epoch, self.write_site = np.zeros(cells, np.int32), np.zeros(cells, np.int32)
-        self.changed_by_cas: Any = (
-            None  # cells last changed by atomicCAS, which re-reads: a plain read before it is no race
-        )
+        self.changed_by_cas: Any = None  # cells last changed by atomicCAS, which re-reads: no race with reads
         self.reader: Any = None  # as `writer`; allocated at the first read
         self.read_epoch: Any = None
         self.read_site: Any = None

@@ -44,9 +44,7 @@ class SymbolTable:
         self.bodies: dict[tree.Function, tree.Block] = {}  # parsed; not kept in the nodes, which programs share
         self._constants: dict[str, Any] = {}
         self.library_variables: set[str] = set()  # of known headers, emitted only if used
-        self.constants_are_written = (
-            False  # by the host program, which runs: __constant__ initialisers are not constants
-        )
+        self.constants_are_written = False  # by the host program: __constant__ initialisers may change
         self.supplied: set[str] = set()  # types of missing headers
 
     def refusal(self, message: str, line: int, column: int = 1) -> KernelError:
