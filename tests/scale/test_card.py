@@ -66,7 +66,7 @@ def test_halves_are_rounded_once():
     np.testing.assert_allclose(P.astype(np.float64), exact, rtol=2**-11)
 
 
-def test_order_is_kept_when_every_stream_dawdles():
+def test_order_is_kept_when_every_stream_is_slow():
     M, N = values((1300, 300), "float32", 5), values((300, 700), "float32", 6)
     P, schedule, _ = product(M, N, "plus_times", 900_000, slow=0.002, cut=(900, 256, 128))
     assert_product(P, M, N, "plus_times")
@@ -102,7 +102,7 @@ def pinned(monkeypatch):
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("most", [0, 3, 10**6])  # the system may refuse to pin any more
-def test_pinned_pages_are_read_where_they_lie(transposed, most, pinned):
+def test_pinned_pages_are_copied_directly(transposed, most, pinned):
     M, N = values((700, 517), "float32", 1), values((517, 411), "float32", 2)
     M, N = (np.asfortranarray(x) if transposed else x for x in (M, N))
     P, _, queues = product(M, N, "plus_times", 400_000, slow=0.0005, most_pages=most)
@@ -161,12 +161,12 @@ def test_no_copy_passes_from_one_chunk_to_the_next(first, pitch, width, count):
 @pytest.mark.parametrize(
     ("first", "pitch", "width", "count"), [(-4096, 100, 60, 1300), (0, 5000, 5000, 20), (90, 40_000, 9, 7)]
 )
-def test_stretches_are_pinned_or_not(first, pitch, width, count):
+def test_runs_of_rows_are_pinned_or_not(first, pitch, width, count):
     queues = ThreadQueues()
     pages = pinning.Pages(queues, 4096, 4096 + 90_000, 0.5, chunk=4096)
     pages.pin()
     first, end = first + pages.low, 0
-    for pinned, row, rows in pages.stretches(first, pitch, width, count):
+    for pinned, row, rows in pages.runs_by_pinning(first, pitch, width, count):
         assert row == end
         end += rows
         for i in range(row, row + rows):
@@ -175,7 +175,7 @@ def test_stretches_are_pinned_or_not(first, pitch, width, count):
     assert end == count
 
 
-def test_pages_of_files_and_strangers_are_left_alone(tmp_path):
+def test_pages_of_files_and_foreign_memory_are_not_pinned(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((50, 40), np.float32))
     assert pinning.owned_bytes(np.load(tmp_path / "x.npy", mmap_mode="r")) is None
     assert pinning.owned_bytes(np.frombuffer(bytes(400), np.float32).reshape(10, 10)) is None
@@ -260,7 +260,7 @@ def test_pages_are_made_once(monkeypatch):
     written = np.ones((512, 2**17), np.uint8)
     for array, some in ((fresh, True), (written, False), (fresh, False)):
         made.clear()
-        step = pinning.populating(array)
+        step = pinning.page_populator(array)
         while step():
             pass
         assert bool(made) == some

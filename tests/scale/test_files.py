@@ -24,7 +24,7 @@ from tilewise.cli.main import run
 from tilewise.core.problem import problem_of_shape
 from tilewise.scale import files, host, journal, pieces, samples, sources, targets
 from tilewise.scale.files import FileProduct
-from tilewise.scale.journal import _sealed, _unsealed
+from tilewise.scale.journal import _decoded, _encoded
 from tilewise.scale.schedule import Level
 
 LEVEL = Level("test", 1e9, 5e8, 1e11)
@@ -61,7 +61,7 @@ def left_behind(folder):
 
 
 class Stop(BaseException):
-    """As abrupt as a signal."""
+    """An exception like a kill by a signal: nothing handles it."""
 
 
 def stop_after(monkeypatch, count, error=None):
@@ -72,7 +72,7 @@ def stop_after(monkeypatch, count, error=None):
         seen.append(rows)
         if len(seen) > count:
             half = slice(rows.start, (rows.start + rows.stop) // 2)
-            write(self, half, cols, part[: half.stop - half.start])  # half of it got there
+            write(self, half, cols, part[: half.stop - half.start])  # half of it is written
             raise error or Stop
         write(self, rows, cols, part)
 
@@ -365,9 +365,9 @@ def test_a_change_that_leaves_no_trace_in_times_is_noticed_in_the_samples(folder
         file.write(bytes([byte ^ 1]))
     journal = next(p for p in folder.rglob("*") if p.name.endswith("journal"))
     first, *rest = journal.read_bytes().splitlines(keepends=True)
-    record = _unsealed(first[:-1])
+    record = _decoded(first[:-1])
     record["job"]["M"]["changed"] = sources.NpyFile(folder / "A.npy").identity()["changed"]
-    journal.write_bytes(_sealed(record) + b"".join(rest))
+    journal.write_bytes(_encoded(record) + b"".join(rest))
     if sampled:
         with pytest.raises(tw.FileError, match=r"A.npy has changed since"):
             job(folder).run()
@@ -488,7 +488,7 @@ def long_job(folder):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_a_long_k_is_not_begun_anew(tmp_path, monkeypatch, dtype):
+def test_a_long_k_resumes_within_a_tile(tmp_path, monkeypatch, dtype):
     """One tile of many phases, stopped in the middle: its sums were saved, and the bytes come out the same."""
     np.save(tmp_path / "A.npy", values((60, 30_000), dtype, 1))
     np.save(tmp_path / "B.npy", values((30_000, 50), dtype, 2))

@@ -145,7 +145,7 @@ class TestZarr:
 
 @pytest.mark.parametrize("memory", [150_000_000, 400_000_000])
 def test_tiles_do_not_follow_the_rate_of_the_moment(memory):
-    """Else the order of sums would, and two runs of the same command might differ in their bytes."""
+    """If they did, the order of sums and so the bits could differ between two runs."""
     problem = problem_of_shape(5000, 5000, 5000, "float32")
     levels = [replace(host.DISK, steps=steps) for steps in (1e9, 6e10, 9e10, 1e12)]
     assert len({make_schedule(problem, level, memory).tiles for level in levels}) > 1  # they would

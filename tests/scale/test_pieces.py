@@ -1,4 +1,4 @@
-"""Long products come in pieces: the same product, and Ctrl-C is heard between two of them."""
+"""Long products run in pieces: the same product, and Ctrl-C is handled between two of them."""
 
 from __future__ import annotations
 
@@ -222,14 +222,14 @@ def ctrl_c(count, *names):
 
 
 @pytest.fixture
-def heard():
-    """A shell's background job ignores Ctrl-C, and whatever it starts inherits that."""
+def default_sigint():
+    """SIGINT with Python's handler: processes of a shell's background job inherit that it is ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-def test_ctrl_c_is_heard_and_the_next_call_is_right(heard):
+def test_ctrl_c_is_handled_and_the_next_call_is_right(default_sigint):
     worst = ctrl_c(3, "product", "min_plus", "pinned", "compile")  # the others take longer to make
     print(worst)
     assert max(worst.values()) < 5.0  # the machine of the tests may be busy; 200 and 0.5 s are the marked test's
@@ -238,7 +238,7 @@ def test_ctrl_c_is_heard_and_the_next_call_is_right(heard):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*unclosed file.*")  # Python's own, of a module whose import was interrupted
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_ctrl_c_200_times(heard):
+def test_ctrl_c_200_times(default_sigint):
     worst = ctrl_c(200)
     print({name: f"{seconds:.2f} s" for name, seconds in worst.items()})
     assert max(worst.values()) < (0.5 if os.getloadavg()[0] < os.cpu_count() else 5.0)

@@ -93,12 +93,12 @@ def test_bands_leave_room_for_deeper_panels():
     assert banded.predicted < whole.predicted
 
 
-def test_rows_that_leave_slowly_are_waited_for():
+def test_slow_copies_to_the_host_stall_the_next_tile():
     fast = make_schedule(problem(20000, 20000, 20000), LEVEL, 10**8, bands=8)
-    assert fast.standing == 0
+    assert fast.stall_seconds == 0
     slow = replace(fast, level=replace(LEVEL, write=LEVEL.write / 100))
     leaving = 100 * slow.bytes_out / LEVEL.write
-    assert 0.9 * leaving < slow.standing < leaving
+    assert 0.9 * leaving < slow.stall_seconds < leaving
 
 
 def test_a_budget_for_everything_reads_hardly_more_than_once():

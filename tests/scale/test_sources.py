@@ -1,4 +1,4 @@
-"""What is read from files and stores is what they promised, or nothing is."""
+"""Files and stores whose data do not match their declaration are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewise.scale.sources import ZarrSource
 
 
 class Store:
-    """A store whose chunks are not of the size that it says."""
+    """A store whose chunks have another size than declared."""
 
     shape, chunks, dtype = (6, 6), (3, 3), np.dtype(np.float64)
 

@@ -1,4 +1,4 @@
-"""The model of many workers: bytes by counting, layers that trade memory for them, refusals that say what works."""
+"""The model of many workers: bytes moved, layers that trade memory for bytes, error messages with the minimum."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_layers_read_less_and_hold_more():
 
 
 @given(st.integers(1, 4000), st.integers(1, 4000), st.integers(1, 4000), st.integers(1, 300))
-def test_every_cell_is_somebodys(m, k, n, count):
+def test_every_cell_belongs_to_a_worker(m, k, n, count):
     for spread in plan_workers(problem_of_shape(m, k, n), Workers(count, 1e12, 1e10)):
         rows, depth, cols = spread.tile
         assert rows * spread.rows >= m

@@ -34,11 +34,11 @@ def multiply_streaming(
         prefer_ctypes()
         return_freed_memory()
     if cluster:
-        from tilewise.scale.cluster import Keys, multiply_on_cluster
+        from tilewise.scale.cluster import TlsFiles, multiply_on_cluster
 
         with counted_progress("multiplying") as update:
             document, rows = multiply_on_cluster(
-                *files, semiring, device, precision, room, cluster, update, Keys(*keys)
+                *files, semiring, device, precision, room, cluster, update, TlsFiles(*keys)
             )
     else:
         chosen = chosen_device(device)

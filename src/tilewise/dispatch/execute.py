@@ -273,13 +273,13 @@ EXECUTORS = {
 
 
 def _streamed(p: Problem, M: HostArray, N: HostArray, P: HostArray, device: str) -> Times:
-    from tilewise.scale.product import streamed
+    from tilewise.scale.product import plan_stream
     from tilewise.scale.sources import ArraySource
     from tilewise.scale.targets import ArrayTarget
 
     start = time.perf_counter()
     sources = ArraySource(M, "M"), ArraySource(N, "N")
-    streamed(*sources, p.semiring, None, device, p.precision).run(ArrayTarget(P))
+    plan_stream(*sources, p.semiring, None, device, p.precision).run(ArrayTarget(P))
     return Times(0.0, time.perf_counter() - start, 0.0)
 
 

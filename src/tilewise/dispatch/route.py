@@ -100,14 +100,14 @@ class LargerThanMemory:
     def takes(self, M: Any, N: Any, o: Options) -> bool:
         if o.memory is None and "zarr" not in sys.modules and "dask" not in sys.modules:
             return False
-        from tilewise.scale.product import is_larger
+        from tilewise.scale.product import needs_streaming
 
-        return is_larger(M, N, o.out, o.memory)
+        return needs_streaming(M, N, o.out, o.memory)
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        from tilewise.scale.product import larger_matmul
+        from tilewise.scale.product import streaming_matmul
 
-        return larger_matmul(M, N, o, matmul)
+        return streaming_matmul(M, N, o, matmul)
 
 
 class LazilyReduced:

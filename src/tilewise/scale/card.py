@@ -17,7 +17,7 @@ from tilewise.planning.choose import make_plan
 from tilewise.scale.host import Finished, Progress, TileFinalizer
 from tilewise.scale.outgoing import Outgoing, TileSums
 from tilewise.scale.panels import Phase, phases
-from tilewise.scale.pinning import WORTH, Background, Pages, pages_of, populating
+from tilewise.scale.pinning import WORTH, Background, Pages, page_populator, pages_of
 from tilewise.scale.schedule import SETS, Level, Schedule, make_schedule
 from tilewise.scale.sources import MatrixSource
 from tilewise.scale.staging import ALIGN, Feeder, Panel, Slots, StagedOperand, lead_of
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 PIECE = 16 * 2**20  # bytes of a slot
 POPULATING = 3  # threads that populate the pages of P
-STREAMS = 2  # of products: a band starts while the last blocks of the one before end; 1 where a workspace is shared
-THREADS = 12  # that fill slots, where there are so many cores,
-WRITERS = 4  # threads that copy finished rows to an array: they have as long as the next tile takes
-IN_SLOTS = 4  # per thread: one is filled, the others wait to be copied
-BANDS = 8  # of a phase,
-SPLIT_BANDS = 4  # and where N's panel is packed, or split, again for each band
-SLOT_RATE = 27e9  # bytes a second that go through slots to a card while it multiplies
+STREAMS = 2  # of products, so that a band starts while the previous one ends; 1 if they share a workspace
+THREADS = 12  # that fill slots, if there are as many cores
+WRITERS = 4  # threads that copy finished rows to an array, during the next tile
+IN_SLOTS = 4  # per thread: one is being filled, the others are being copied
+BANDS = 8  # of a phase
+SPLIT_BANDS = 4  # of a phase, if each band packs or splits N's panel again
+SLOT_RATE = 27e9  # bytes a second through slots to a card while it multiplies
 LINK = (36e9, 25e9)  # bytes a second to a card and back, threads included; pinned pages alone: 47 and 54 on an H200
-REVISIT = 0.6  # of the card's bandwidth, when a phase adds onto the sums of the one before
-LAUNCH = 2e-4  # seconds a phase costs beside its work
+REVISIT = 0.6  # of the card's bandwidth, at which a phase reads and writes the sums of the previous one
+LAUNCH = 2e-4  # overhead of a phase in seconds
 
 
 def card_schedule(
@@ -56,7 +56,7 @@ def schedule_for(
     transposed: tuple[bool, bool] = (False, False),
     grain: tuple[int, int] = (64, 64),
 ) -> Schedule:
-    """The schedule for any card: its rate is the expected one of the plan of one phase."""
+    """The schedule for any card, at the rate that the plan of one phase expects."""
     side = 16384
     m, k, n = (max(1, min(side, extent)) for extent in (problem.m, problem.k, problem.n))
     sample = phase_problem(problem, (m, k, n), transposed, accumulate=True)
@@ -71,14 +71,14 @@ def schedule_for(
     )
 
 
-def _piece(memory: int) -> int:
+def _slot_bytes(memory: int) -> int:
     return max(4096, min(PIECE, memory // 256))
 
 
 def phase_problem(
     problem: Problem, shape: tuple[int, int, int], transposed: tuple[bool, bool], *, accumulate: bool, lead_p: int = 0
 ) -> Problem:
-    """The problem of one phase on the card: panels with an aligned leading dimension, in the operands' order."""
+    """The problem of one phase on the card: panels in the operands' order, with an aligned leading dimension."""
     m, k, n = shape
     layouts = []
     for rows, cols, dtype, flat in ((m, k, problem.dtype_m, transposed[0]), (k, n, problem.dtype_n, transposed[1])):
@@ -113,7 +113,7 @@ def stream(
     finished: Finished | None = None,
     queues: Queues | None = None,
 ) -> None:
-    """Every tile that is not done, multiplied on the card, written and, once it is durable, reported."""
+    """Multiply every tile that is not done on the card, write it, and report it to `finished` once it is durable."""
     if queues is None:
         from tilewise.scale.queues import Queues
 
@@ -134,7 +134,7 @@ class _Stream:
         self.schedule, self.queues, self.target = schedule, queues, P
         s, p = schedule, schedule.problem
         self.transposed = (M.transposed, N.transposed)
-        piece, cores = _piece(s.memory), os.cpu_count() or 1
+        piece, cores = _slot_bytes(s.memory), os.cpu_count() or 1
         self.threads = max(2, min(THREADS, cores))
         lead = lead_of(s.cols, p.result.itemsize)
         result = p.semiring.over(p.dtype).result
@@ -164,7 +164,7 @@ class _Stream:
         share = 1 - SLOT_RATE * self.schedule.compute / max(1, self.schedule.bytes_in)
         one, other = (pages_of(self.queues, source, share) for source in (M, N))
         if one is not None and other is not None and (one.low, one.high) == (other.low, other.high):
-            return one, one  # M multiplied by itself: its pages can be pinned only once
+            return one, one  # M times itself: pages can be pinned only once
         return one, other
 
     def _background(self) -> Background:
@@ -173,7 +173,7 @@ class _Stream:
         prepare = self.outgoing.slots.prepare
         if not isinstance(self.target, ArrayTarget) or self.target.array.nbytes < WORTH:
             return Background(self.queues, [prepare])
-        populate = populating(self.target.array)
+        populate = page_populator(self.target.array)
         return Background(self.queues, [lambda: prepare() or populate(), *[populate] * (POPULATING - 1)])
 
     def run(self, done: frozenset[int], progress: Progress | None, finished: Finished | None) -> None:
@@ -197,7 +197,7 @@ class _Stream:
                     continue
                 phase, rows, panels = item
                 stream = self._band(phase, rows, panels)
-                background.start()  # not earlier: populating pages delays the first slots
+                background.start()  # not before: populating pages would delay the first slots
                 feeder.release(self.sides[0], panels[0], self.queues.record(stream))
                 if rows.stop < phase.tile.rows.stop:
                     continue
@@ -242,7 +242,7 @@ class _Stream:
         self.queues.multiply(problem, panels[0].address, panels[1].address, place, stream)
 
     def _round(self, here: slice, cols: int, stream: Any) -> None:
-        """On the stream of the products: on another one, the kernel would only start when they end."""
+        """Round on the products' stream: on another one the kernel would start only after they end."""
         sums = self.sums
         if sums.result != sums.dtype:
             rows, kinds = here.stop - here.start, (sums.dtype, sums.result)

@@ -1,7 +1,7 @@
-"""Checkpoints of the current tile's sums, so that a kill costs at most a minute however long k is.
+"""Checkpoints of the current tile's sums, so that a kill loses at most a minute of work for any k.
 
-Two files alternate: while one is written the other is complete, and the journal's record, written after the file is
-synced, says which. Saving takes about a fiftieth of the time.
+Two files alternate: while one is written the other is complete. The journal's record, written after the file is synced,
+names the last complete one. Saving takes about a fiftieth of the time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewise.scale.targets import disk
 from tilewise.system.files import fill, here, put
 
 LEAST, MOST = 10.0, 55.0  # seconds between two checkpoints
-SHARE = 50  # one part in so many of the time goes into saving
+SHARE = 50  # the time between checkpoints is this multiple of the time to save one
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class SavedTile:
             raise FileError(f"{self.path} does not match the journal: pass --restart to start over")
 
     def whole(self, nbytes: int) -> bool:
-        """Whether the file exists and its checksum matches; else the tile is computed from its beginning."""
+        """Whether the file exists and its checksum matches; if not, the tile is computed from its first phase."""
         try:
             self.load(np.empty(nbytes, np.uint8))
         except OSError:
@@ -58,7 +58,7 @@ class Checkpoint:
         self._slot = 0
         self._wait, self._last = LEAST, time.monotonic()
 
-    def begun(self, records: list[dict[str, Any]], done: frozenset[int]) -> SavedTile | None:
+    def last(self, records: list[dict[str, Any]], done: frozenset[int]) -> SavedTile | None:
         """The last checkpoint in the journal, if its tile is not finished."""
         for record in reversed(records):
             values = [record.get(name) for name in ("tile", "phases", "slot", "seal")]
@@ -71,7 +71,7 @@ class Checkpoint:
         return None
 
     def offer(self, tile: int, phases: int, sums: Array) -> None:
-        """Save the sums after so many phases of a tile, if a checkpoint is due."""
+        """Save the sums after `phases` phases of a tile, if a checkpoint is due."""
         now = time.monotonic()
         if now - self._last < self._wait:
             return

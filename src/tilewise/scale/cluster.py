@@ -26,7 +26,7 @@ PATIENCE = 5.0  # seconds to wait for the scheduler
 
 
 class StoredMatrix:
-    """A file as an array for Dask: it is pickled as its path, and each slice opens, reads and closes it."""
+    """A file as an array for Dask, pickled as its path; each slice opens, reads and closes the file."""
 
     ndim = 2
 
@@ -44,15 +44,15 @@ class StoredMatrix:
 
 
 @dataclass(frozen=True)
-class Keys:
-    """TLS files of a cluster."""
+class TlsFiles:
+    """The TLS files for a cluster."""
 
     ca: Path | None = None
     cert: Path | None = None
     key: Path | None = None
 
     def security(self, cluster: str) -> Any:
-        """Dask's Security object, or None where the address needs none."""
+        """Dask's Security object, or None if the address needs none."""
         given = {"--tls-ca": self.ca, "--tls-cert": self.cert, "--tls-key": self.key}
         if not cluster.startswith("tls://") and not any(given.values()):
             return None
@@ -76,7 +76,7 @@ class Keys:
 
 
 @contextmanager
-def connected(cluster: str, memory: int, keys: Keys | None = None) -> Iterator[Any]:
+def connected(cluster: str, memory: int, keys: TlsFiles | None = None) -> Iterator[Any]:
     """A client of the cluster: `local` starts one worker per core, an address is connected to."""
     try:
         import dask
@@ -88,7 +88,7 @@ def connected(cluster: str, memory: int, keys: Keys | None = None) -> Iterator[A
         with LocalCluster(**local_workers(cores, memory // cores)) as started, Client(started) as client:
             yield client
         return
-    secure = {"security": security} if (security := (keys or Keys()).security(cluster)) is not None else {}
+    secure = {"security": security} if (security := (keys or TlsFiles()).security(cluster)) is not None else {}
     with dask.config.set({"distributed.comm.timeouts.connect": f"{PATIENCE:.0f}s"}):
         try:
             client = Client(cluster, timeout=PATIENCE, **secure)
@@ -105,7 +105,7 @@ def connected(cluster: str, memory: int, keys: Keys | None = None) -> Iterator[A
 
 
 def local_workers(count: int, memory: int | str) -> dict[str, Any]:
-    """Workers of this machine: processes of one thread each, whose products take one thread as well."""
+    """Keywords of LocalCluster: single-threaded worker processes, whose products use one thread."""
     one = {"TILEWISE_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     quiet = {"dashboard_address": None, "silence_logs": 50}
     return {"n_workers": count, "threads_per_worker": 1, "memory_limit": memory, "env": one, **quiet}
@@ -121,7 +121,7 @@ def multiply_on_cluster(
     memory: int,
     cluster: str,
     progress: host.Progress | None = None,
-    keys: Keys | None = None,
+    keys: TlsFiles | None = None,
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """Compute P tile by tile on the workers; the file is renamed when it is complete. `memory`: of all workers."""
     with Output(output, (".npy", ".zarr")) as place:

@@ -1,5 +1,5 @@
-"""Blocks of Dask arrays as arguments of tasks: computed inside the task that needs them where that is cheap, keys of
-other tasks otherwise; each checked against what its array declares."""
+"""Blocks of Dask arrays as arguments of tasks: recipes that the task itself computes if that is cheap, else keys of
+other tasks; each block is checked against its declared shape and dtype."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 from tilewise.algebra.dtypes import Array
 from tilewise.arrays.extent import check_block
 
-CHEAP_NODES = 16  # of the graph of a block
-CHEAP_BYTES = 64 * 1024  # that such a graph may carry
+CHEAP_NODES = 16  # most nodes in the graph of a cheap block
+CHEAP_BYTES = 64 * 1024  # largest array in such a graph
 
 
 class BlockedOperand:
-    """An operand, and whether its blocks are computed inside the tasks that need them."""
+    """An operand; `cheap`: its blocks are computed inside the tasks that need them."""
 
     def __init__(self, array: Any, name: str) -> None:
         import dask
 
         self.array, self.name = array, name
-        (optimized,) = dask.optimize(array)  # of the same keys, but without the futures of blocks that are persisted
+        (optimized,) = dask.optimize(array)  # same keys, without futures of persisted blocks
         self._graph = dict(optimized.__dask_graph__())
         self._dependencies: dict[Any, Any] = {}
         corners = {(0,) * array.ndim, tuple(count - 1 for count in array.numblocks)}
@@ -68,7 +68,7 @@ class BlockedOperand:
 
 
 def _holds_futures(array: Any) -> bool:
-    """Whether the graph holds futures of a cluster, whose blocks a task cannot compute again."""
+    """Whether the graph has futures of a cluster, whose blocks a task cannot compute."""
     return any(type(getattr(node, "value", node)).__name__ == "Future" for node in array.__dask_graph__().values())
 
 
@@ -86,7 +86,7 @@ class DeclaredBlock:
 
 @dataclass(frozen=True)
 class BlockRecipe:
-    """How a block is computed: a small graph that is opaque to Dask."""
+    """A small graph that computes a block; opaque to Dask."""
 
     graph: dict[Any, Any]
     key: Any

@@ -1,4 +1,4 @@
-"""Products of Dask arrays: one task computes one tile of P, loops over k and reads its panels itself.
+"""Products of Dask arrays: one task computes one tile of P: it loops over k and reads its panels itself.
 
 Dask's own product makes a task for every pair of blocks and keeps whole operands alive between them. Here a block that
 is cheap to compute (read from a store, or by a short graph) is computed inside the task that needs it and dropped after
@@ -32,14 +32,14 @@ from tilewise.scale.dask_blocks import BlockedOperand
 from tilewise.scale.dask_tasks import ArgTask, Blocks, BlockStep, FieldsTask, SumsTask, TileTask, records
 from tilewise.scale.sources import is_dask, is_zarr
 
-SPLIT_BLOCKS = 4  # blocks of k in each part at least, where k is split
-SPLIT_TASKS = 4  # tasks per thread of the cluster that split-K aims at
+SPLIT_BLOCKS = 4  # fewest blocks of k in a part, if k is split
+SPLIT_TASKS = 4  # tasks per thread of the cluster, at which split-K aims
 Matmul = Callable[..., Any]
 
 
 def dask_matmul(M: Any, N: Any, o: Options, matmul: Matmul | None = None) -> Any:
-    """The product as a Dask array, with the k that won as a second one; nothing is multiplied yet. `matmul`: what
-    tasks multiply blocks with where they return the k that won."""
+    """The product as a lazy Dask array; with return_arg also the winning k. `matmul`: multiplies blocks in tasks that
+    return the winning k."""
     _check_keywords(o)
     left, right = _operand(M, "M"), _operand(N, "N")
     if o.dtype is not None:
@@ -73,7 +73,7 @@ def dask_matmul(M: Any, N: Any, o: Options, matmul: Matmul | None = None) -> Any
 
 
 def dask_fields(M: Any, N: Any, ring: Structured, o: Options, matmul: Matmul) -> Any:
-    """The same for values with fields: a tuple of Dask arrays, or a Dask array of records where M is one."""
+    """The product of values with fields: a tuple of Dask arrays, or a Dask array of records if M is one."""
     if o.device not in ("auto", "cpu"):
         raise UsageError(f"device={o.device!r}: fields of Dask arrays are multiplied on their workers' CPUs")
     left, right = _records(M, "M", ring), _records(N, "N", ring)
@@ -137,15 +137,15 @@ def _records(x: Any, role: str, ring: Structured) -> Any:
             )
     fields = [field.rechunk(fields[0].chunks) for field in fields]
     dtype = np.dtype([(f"f{i}", field.dtype) for i, field in enumerate(fields)])
-    return da.map_blocks(_joined, *fields, dtype=dtype, meta=np.empty((0,) * fields[0].ndim, dtype))
+    return da.map_blocks(_join_fields, *fields, dtype=dtype, meta=np.empty((0,) * fields[0].ndim, dtype))
 
 
-def _joined(*fields: Any) -> Any:
+def _join_fields(*fields: Any) -> Any:
     return records(fields[0].shape, [(f"f{i}", field.dtype) for i, field in enumerate(fields)], fields)
 
 
 def _as_stacks(M: Any, N: Any, shape: ProductShape) -> tuple[Any, Any]:
-    """Vectors as matrices of one row or column; along axes of the stack chunks meet."""
+    """Vectors as matrices of one row or column; N rechunked as M along axes of the stack."""
     M = M[None, :] if shape.vector_m else M
     N = N[:, None] if shape.vector_n else N
     for axis in range(3, min(M.ndim, N.ndim) + 1):
@@ -171,7 +171,7 @@ def _pair(value: np.dtype[Any]) -> np.dtype[Any]:
 
 @dataclass(frozen=True)
 class Product:
-    """The operands of a product as (stacks of) matrices, and the row of biases that is added."""
+    """The operands of a product as (stacks of) matrices, and the bias."""
 
     M: Any
     N: Any
@@ -180,7 +180,7 @@ class Product:
     bias: Any = None
 
     def array(self, task: TileTask, result: np.dtype[Any]) -> Any:
-        """P, a task for each tile."""
+        """P, with a task for each tile."""
         import dask.array as da
         from dask.base import tokenize
         from dask.highlevelgraph import HighLevelGraph
@@ -197,8 +197,8 @@ class Product:
             extents = tuple(own[at] for own, at in zip(chunks, place, strict=True))
             firsts = tuple(sum(own[:at]) for own, at in zip(chunks[-2:], (i, j), strict=True))
             tile = task.of_tile(extents, firsts)
-            indices = (*_own(M, above), i), (*_own(N, above), j)
-            ends = [_one_part(layer, name, (*place, number), tile, sides, indices, part)
+            indices = (*_stack_block(M, above), i), (*_stack_block(N, above), j)
+            ends = [_add_part_tasks(layer, name, (*place, number), tile, sides, indices, part)
                     for number, part in enumerate(parts)]  # fmt: skip
             layer[(name, *place)] = (tile.finish, ends, *(() if self.bias is None else ((self.bias.name, j),)))
         kept = [side.array for side in sides if not side.cheap] + ([] if self.bias is None else [self.bias])
@@ -208,21 +208,21 @@ class Product:
         return P[(..., *(0 if vector else slice(None) for vector in vectors))] if any(vectors) else P
 
     def _stack_chunks(self, axis: int) -> tuple[int, ...]:
-        """Of P along an axis of the stack: those of the operand that is not repeated along it."""
+        """P's chunks along an axis of the stack: those of the operand that is not broadcast along it."""
         has = [x for x in (self.M, self.N) if x.ndim >= -axis]
         chunks: tuple[int, ...] = max(has, key=lambda x: int(x.shape[axis])).chunks[axis]
         return chunks
 
 
-def _own(x: Any, above: list[int]) -> tuple[int, ...]:
-    """The block of an operand in the stack: its first one along axes that are repeated."""
+def _stack_block(x: Any, above: list[int]) -> tuple[int, ...]:
+    """The indices of an operand's block in the stack: 0 along broadcast axes."""
     depth = x.ndim - 2
     places = above[len(above) - depth :]
     return tuple(0 if x.numblocks[axis] == 1 else at for axis, at in enumerate(places))
 
 
 def _steps(chunks_m: tuple[int, ...], chunks_n: tuple[int, ...]) -> Iterator[BlockStep]:
-    """k cut where either operand is cut, so that chunks need not match."""
+    """The ranges of k within one block of both operands, whose chunks need not match."""
     edges = [np.concatenate(([0], np.cumsum(chunks))).astype(int) for chunks in (chunks_m, chunks_n)]
     for start, stop in pairwise(np.union1d(edges[0], edges[1]).tolist()):
         blocks = [int(np.searchsorted(edge, start, "right")) - 1 for edge in edges]
@@ -231,7 +231,7 @@ def _steps(chunks_m: tuple[int, ...], chunks_n: tuple[int, ...]) -> Iterator[Blo
 
 
 def _parts(steps: list[BlockStep], tiles: int) -> list[list[BlockStep]]:
-    """k in one part where there are enough tiles for all threads, else split to keep the cluster busy."""
+    """The steps of k in one part if there are enough tiles for all threads, else split into several."""
     wanted = math.ceil(SPLIT_TASKS * _threads() / max(1, tiles))
     count = max(1, min(wanted, len(steps) // SPLIT_BLOCKS))
     size = math.ceil(len(steps) / count) if steps else 1
@@ -248,7 +248,7 @@ def _threads() -> int:
         return os.cpu_count() or 1
 
 
-def _one_part(
+def _add_part_tasks(
     layer: dict[Any, Any],
     name: str,
     place: tuple[int, ...],
@@ -257,7 +257,7 @@ def _one_part(
     indices: tuple[tuple[int, ...], tuple[int, ...]],
     steps: list[BlockStep],
 ) -> Any:
-    """The tasks of one part of k for one tile; the key of the last one. `indices`: of M's and N's blocks, without k."""
+    """Add the tasks of one part of k for one tile; returns the last key. `indices`: of M's and N's blocks without k."""
     (*above_m, i), (*above_n, j) = indices
     pairs = [((*above_m, i, step.block_m), (*above_n, step.block_n, j)) for step in steps]
     key: Any
@@ -265,13 +265,13 @@ def _one_part(
         key = (f"{name}-part", *place)
         blocks = [(step, *(side.block(at) for side, at in zip(sides, pair, strict=True)))
                   for step, pair in zip(steps, pairs, strict=True)]  # fmt: skip
-        layer[key] = (tile.walk, Blocks(blocks))
+        layer[key] = (tile.multiply_all, Blocks(blocks))
         return key
-    before: Any = None
+    previous: Any = None
     for number, (step, pair) in enumerate(zip(steps, pairs, strict=True)):
         key = (f"{name}-step", *place, number)
         declared = [side.declared(at) for side, at in zip(sides, pair, strict=True)]
         given = [side.block(at) for side, at in zip(sides, pair, strict=True)]
-        layer[key] = (tile.step, before, Blocks([step, *declared]), *given)
-        before = key
-    return before
+        layer[key] = (tile.step, previous, Blocks([step, *declared]), *given)
+        previous = key
+    return previous

@@ -1,6 +1,6 @@
-"""What a task of a Dask product does: the partial results of one tile over its blocks of k, and the tile they make.
+"""The tasks of a Dask product: partial results of one tile over blocks of k, and the finished tile.
 
-One class for each kind of partial result: sums, values with the k that won, values with fields.
+One class for each kind of partial result: sums, values with the winning k, values with fields.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BlockStep:
 
 
 class Blocks(list[Any]):
-    """A list without keys, which Dask does not traverse."""
+    """A list that Dask does not search for keys."""
 
 
 def records(shape: tuple[int, ...], dtype: Any, fields: Iterable[Any]) -> Array:
@@ -46,7 +46,7 @@ def records(shape: tuple[int, ...], dtype: Any, fields: Iterable[Any]) -> Array:
 
 
 class TileTask:
-    """The work for one tile of P, whose extents are those of its stack, its rows and its columns."""
+    """The tasks of one tile of P; `extents`: of its stack, its rows and its columns."""
 
     extents: tuple[int, ...] = ()
 
@@ -54,47 +54,47 @@ class TileTask:
         """The task of one tile; `firsts`: its first row and column in P."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__, extents=extents)
-        made.settle(firsts)
+        made.restrict_to_tile(firsts)
         return made
 
-    def settle(self, firsts: tuple[int, ...]) -> None:
-        """Keep what belongs to this tile alone."""
+    def restrict_to_tile(self, firsts: tuple[int, ...]) -> None:
+        """Restrict the problem to this tile."""
 
-    def walk(self, blocks: Any) -> Any:
-        """All steps, with blocks that are computed here and dropped after use."""
+    def multiply_all(self, blocks: Any) -> Any:
+        """All steps in one task, with blocks that are computed here and dropped after use."""
         partial: Any = None
         kept: list[Any] = [None, None]
         for step, left, right in blocks:
             for side, recipe in enumerate((left, right)):
                 if kept[side] is None or kept[side][0] != recipe.key:
-                    kept[side] = None  # before the next one is made
+                    kept[side] = None  # freed before the next block is computed
                     kept[side] = (recipe.key, recipe.make())
             partial = self.add(partial, step.first, kept[0][1][..., step.part_m], kept[1][1][..., step.part_n, :])
-        return self.nothing() if partial is None else partial
+        return self.zero_tile() if partial is None else partial
 
-    def step(self, before: Any, steps: Any, left: Any, right: Any) -> Any:
-        """One step of a chain: what is there before is another task's result, so it is copied first."""
+    def step(self, previous: Any, steps: Any, left: Any, right: Any) -> Any:
+        """One step of a chain; `previous` is another task's result, so it is copied before it is written."""
         step, *declared = steps
         M, N = (
             x.make() if isinstance(x, BlockRecipe) else expected.check(x)
             for x, expected in zip((left, right), declared, strict=True)
         )
-        partial = None if before is None else before.copy()
+        partial = None if previous is None else previous.copy()
         return self.add(partial, step.first, M[..., step.part_m], N[..., step.part_n, :])
 
     def finish(self, parts: list[Any], bias: Array | None = None) -> Array:
         """The tile, from its parts over k in order."""
-        partial = parts[0] if parts else self.nothing()
+        partial = parts[0] if parts else self.zero_tile()
         with np.errstate(all="ignore"):
             for part in parts[1:]:
                 partial = self.merged(partial, part)
             return self.rounded(partial, bias)
 
-    def nothing(self) -> Any:
+    def zero_tile(self) -> Any:
         raise NotImplementedError
 
     def add(self, partial: Any, first: int, M: Array, N: Array) -> Any:
-        """`partial`, which may be written, with the product of two blocks that begin at k = `first`."""
+        """`partial` ⊕ the product of two blocks that begin at k = `first`; `partial` may be overwritten."""
         raise NotImplementedError
 
     def merged(self, partial: Any, later: Any) -> Any:
@@ -105,14 +105,14 @@ class TileTask:
 
 
 class SumsTask(TileTask):
-    """Sums in the accumulator's dtype; the epilogue or the scales are applied before they are rounded."""
+    """Sums in the accumulator's dtype; the epilogue or the scales are applied before rounding."""
 
     def __init__(
         self, problem: Problem, device: str, epilogue: Epilogue = PLAIN, scales: HostScales | None = None
     ) -> None:
         self.problem, self.device, self.epilogue, self.scales = problem, device, epilogue, scales
 
-    def settle(self, firsts: tuple[int, ...]) -> None:
+    def restrict_to_tile(self, firsts: tuple[int, ...]) -> None:
         self.problem = replace(self.problem, m=self.extents[-2], n=self.extents[-1])
         if self.scales is not None:
             factor, *sides = self.scales
@@ -122,7 +122,7 @@ class SumsTask(TileTask):
             )
             self.scales = factor, rows, columns
 
-    def nothing(self) -> Array:
+    def zero_tile(self) -> Array:
         return np.full(self.extents, self.problem.algebra.zero, self.problem.result.numpy)
 
     def merged(self, partial: Array, later: Array) -> Array:
@@ -164,7 +164,7 @@ class SumsTask(TileTask):
 
 
 class ArgTask(TileTask):
-    """Values in the accumulator's dtype, and the k that won each of them: records of both."""
+    """Records of values in the accumulator's dtype and their winning k."""
 
     def __init__(self, problem: Problem, device: str, matmul: Callable[..., Any] | None) -> None:
         assert matmul is not None
@@ -173,12 +173,12 @@ class ArgTask(TileTask):
     def _records(self, value: Any, arg: Any, dtype: Any) -> Array:
         return records(self.extents, [("value", dtype), ("arg", np.int64)], (value, arg))
 
-    def nothing(self) -> Array:
+    def zero_tile(self) -> Array:
         return self._records(self.problem.algebra.zero, -1, self.problem.result.numpy)
 
     def add(self, partial: Array | None, first: int, M: Array, N: Array) -> Array:
         p, wide = self.problem, self.problem.algebra.partial
-        if wide.kind in "fc":  # rounded values would tie where the accumulator's do not
+        if wide.kind in "fc":  # rounded values would have more ties
             M, N = M.astype(wide.numpy, copy=False), N.astype(wide.numpy, copy=False)
         device = self.device if self.device.startswith("cuda") else "auto"
         value, arg = self.matmul(M, N, semiring=p.semiring, precision=p.precision, device=device, return_arg=True)
@@ -186,7 +186,7 @@ class ArgTask(TileTask):
         return made if partial is None else self.merged(partial, made)
 
     def merged(self, partial: Array, later: Array) -> Array:
-        """The lowest k wins on a tie, so the later value must be better."""
+        """The better values with their k; on a tie the earlier, lower k wins."""
         old, new = partial["value"], later["value"]
         best = self.problem.algebra.add(old, new)
         better = (later["arg"] >= 0) & ((partial["arg"] < 0) | ((best != old) & (best == new)))
@@ -203,7 +203,7 @@ class FieldsTask(TileTask):
     def __init__(self, algebra: StructuredAlgebra, result: np.dtype[Any], matmul: Callable[..., Any]) -> None:
         self.algebra, self.result, self.matmul = algebra, result, matmul
 
-    def nothing(self) -> Array:
+    def zero_tile(self) -> Array:
         return records(self.extents, self.result, self.algebra.zero)
 
     def add(self, partial: Array | None, first: int, M: Array, N: Array) -> Array:

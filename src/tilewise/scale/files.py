@@ -1,4 +1,4 @@
-"""A product from files to a file within a memory budget, which can be resumed after a kill.
+"""A resumable product from files to a file within a memory budget.
 
 Operands are .npy files or Zarr arrays; P is written under a temporary name beside a journal of its finished tiles. The
 same call again reads the journal: finished tiles are verified by their checksums, the others are computed, and the
@@ -20,8 +20,8 @@ from tilewise.backends.cpu.limits import host_machine
 from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.errors import FileError, ShapeError
 from tilewise.scale import host, pieces
-from tilewise.scale.apart import CompilerChild
 from tilewise.scale.checkpoint import Checkpoint, SavedTile
+from tilewise.scale.compiler_child import CompilerChild
 from tilewise.scale.journal import Journal
 from tilewise.scale.schedule import GRAIN, Level, OutputTile, Schedule
 from tilewise.scale.sources import BAND, ZarrSource, open_source
@@ -34,14 +34,14 @@ from tilewise.system.version import __version__
 ZARR_BYTES = 20_000_000  # memory of Zarr and its codecs
 CHUNK_SECONDS = 7e-4  # overhead of Zarr for each chunk
 TIGHT = 10**9  # below this budget a child process compiles the kernels
-GROWN = 40_000_000  # bytes beyond BASE that still count as a fresh process
+GROWN = 40_000_000  # bytes beyond BASE up to which a process counts as fresh
 SPARE = 8 * BAND  # bands that are converted, checked or encoded, and packed panels
-PHASE = 40.0  # seconds of one core, by nominal rates, for a phase at most
+PHASE = 40.0  # longest phase, in seconds of one core at nominal rates
 LEAST_TILE = (512, 512, 256)  # rows, columns and depth: smaller tiles would take far too long
-BASE = 112_000_000  # further memory of the process: the interpreter, NumPy and LLVM,
-TRIMMED = 64_000_000  # where LLVM's pages are released before tiles are allocated,
+BASE = 112_000_000  # memory of the process beside tiles: the interpreter, NumPy and LLVM
+TRIMMED = 64_000_000  # the same if LLVM's pages are released before tiles are allocated
 LOADING = 104_000_000  # and while kernels are loaded
-CHUNK, SMALL_CHUNK = 1024, 512  # sides of the chunks of a Zarr P: four of them are held beside a tile
+CHUNK, SMALL_CHUNK = 1024, 512  # sides of the chunks of a Zarr P; four chunks are in memory beside a tile
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class FileReport:
 
 
 class FileProduct:
-    """The job: the constructor opens the files and plans, `run` computes. The budget covers the whole process."""
+    """The job: the constructor opens the files and plans, `run` computes. The budget is for the whole process."""
 
     def __init__(
         self,
@@ -111,10 +111,10 @@ class FileProduct:
         self.target = self._target(self.output.part, (problem.m, problem.n), result)
         grain = self.target.grain or (64, 64)
         if self.device == "cpu":
-            # encoded, decoded, and the previous chunk, which Zarr's thread frees a little later
+            # a chunk encoded, the same decoded, and the previous one, which Zarr's thread frees later
             decoded = max((3 * x.chunk_bytes for x in (self.M, self.N) if isinstance(x, ZarrSource)), default=0)
             read = read_rate(self.M, self.N)
-            known = level or replace(host.DISK, read=read)  # nothing measured
+            known = level or replace(host.DISK, read=read)  # nominal, not measured
             if isinstance(self.target, ZarrTarget):  # a chunk is gathered, copied, encoded, and read back
                 decoded += 4 * grain[0] * grain[1] * result.itemsize
             stores = decoded or isinstance(self.target, ZarrTarget)
@@ -125,7 +125,7 @@ class FileProduct:
             self.schedule = short_phases(self.schedule)
             compiler.compile(self.schedule)
             if taken < loading:
-                host.load_kernels(self.schedule)  # none is loaded later: LLVM's pages can be released
+                host.load_kernels(self.schedule)  # all of them, so that LLVM's pages can be released
                 release_library_pages()
             measured = level or replace(host.host_level(problem), read=read)
             self.schedule = replace(self.schedule, level=measured)
@@ -133,10 +133,10 @@ class FileProduct:
             from tilewise.scale import card
 
             self.schedule = card.card_schedule(problem, self.M, self.N, self.device, memory, grain)
-        begun = Journal.peek(self.output.journal)
-        tile = begun.get("tile")
-        if begun.get("memory") == memory and isinstance(tile, list) and len(tile) == 3 and _sides(tile):
-            rows, cols, depth = tile  # rates are measured in each run; tiles must stay the same
+        earlier = Journal.peek(self.output.journal)
+        tile = earlier.get("tile")
+        if earlier.get("memory") == memory and isinstance(tile, list) and len(tile) == 3 and _sides(tile):
+            rows, cols, depth = tile  # the earlier run's: rates differ from run to run, tiles must not
             self.schedule = replace(self.schedule, rows=rows, cols=cols, depth=depth)
         self.journal = Journal(self.output.journal, self._job(memory))
         self.checkpoint = Checkpoint(self.output.folder, self.journal)
@@ -171,10 +171,10 @@ class FileProduct:
             kept += 1
 
         try:
-            done, begun = self._begin(restart)
+            done, saved = self._begin(restart)
             kept = len(done)
             if len(done) < self.schedule.tiles:
-                stream: Any = partial(host.stream, checkpoint=self.checkpoint, begun=begun)
+                stream: Any = partial(host.stream, checkpoint=self.checkpoint, saved=saved)
                 if self.device != "cpu":
                     from tilewise.scale import card
 
@@ -217,12 +217,12 @@ class FileProduct:
             raise FileError(f"{error}: finished tiles cannot be used, so pass --restart to start over") from None
 
     def _sums(self, known: list[dict[str, Any]], done: frozenset[int]) -> SavedTile | None:
-        begun = self.checkpoint.begun(known, done)
+        saved = self.checkpoint.last(known, done)
         following = next((tile.number for tile in self.schedule.walk() if tile.number not in done), -1)
-        if begun is None or begun.tile != following or begun.phases >= self.schedule.phases:
-            return None  # another tile comes first, whose checkpoints would overwrite the files
-        rows, cols = self.schedule.tile(begun.tile).shape
-        return begun if begun.whole(rows * cols * self.schedule.problem.result.itemsize) else None
+        if saved is None or saved.tile != following or saved.phases >= self.schedule.phases:
+            return None  # another tile is computed first, whose checkpoints would overwrite the files
+        rows, cols = self.schedule.tile(saved.tile).shape
+        return saved if saved.whole(rows * cols * self.schedule.problem.result.itemsize) else None
 
     def _verified(self, known: list[dict[str, Any]], place: Path) -> frozenset[int]:
         """The finished tiles whose bytes match the journal's checksums."""
@@ -260,8 +260,8 @@ def _sides(tile: list[Any]) -> bool:
 
 
 def resident(tight: bool = False) -> tuple[int, int]:
-    """Memory of this process beside its tiles, and before there are any. Constants, so that every run has the same
-    tiles; the measured size only in a process that is larger than a fresh one."""
+    """(memory of this process beside its tiles, and before they are allocated). Constants, so that every run has the
+    same tiles; measured only in a process that is larger than a fresh one."""
     now = memory_now()
     if now >= BASE + GROWN:
         return now, now
@@ -269,8 +269,8 @@ def resident(tight: bool = False) -> tuple[int, int]:
 
 
 def short_phases(schedule: Schedule) -> Schedule:
-    """The same with phases of at most about PHASE seconds of one core: checkpoints are written between phases, which
-    bounds the loss of a kill. By nominal rates, so that every run has the same tiles."""
+    """The schedule with phases of at most about PHASE seconds of one core, between which checkpoints are written. By
+    nominal rates, so that every run has the same tiles."""
     problem = schedule.problem
     most = PHASE / pieces.SECONDS * pieces.piece_steps(problem, host_machine())
     depth = max(LEAST_TILE[2], int(most / max(1, schedule.rows * schedule.cols)) // GRAIN * GRAIN)
@@ -278,7 +278,7 @@ def short_phases(schedule: Schedule) -> Schedule:
 
 
 def read_rate(*sources: Any) -> float:
-    """Bytes a second from files: a typical disk's rate, and Zarr's overhead for each chunk."""
+    """Expected bytes a second from files: a typical disk's rate, with Zarr's overhead for each chunk."""
     total = seconds = 0.0
     for source in sources:
         nbytes = source.shape[0] * source.shape[1] * source.dtype.itemsize

@@ -1,4 +1,4 @@
-"""Streaming through host memory: a tile of P stays, panels are read ahead, the cpu backend multiplies."""
+"""Streaming through host memory: a tile of P stays, panels are read ahead, the CPU backend multiplies."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ Progress = Callable[[int, int], None]
 Finished = Callable[[OutputTile], None]
 
 PROBE = 512  # side of the product that is timed to measure the rate
-USUAL = 40e9  # steps a second of a core
-DISK = Level("files → memory", 1.5e9, 4e8, USUAL)  # bytes a second, read and written, of a typical disk
-MEMORY = Level("memory → tiles", 8e9, 8e9, USUAL)
+NOMINAL_STEPS = 40e9  # a second, of a core
+DISK = Level("files → memory", 1.5e9, 4e8, NOMINAL_STEPS)  # a typical disk
+MEMORY = Level("memory → tiles", 8e9, 8e9, NOMINAL_STEPS)
 
 
 def multiply(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Plan:
@@ -49,16 +49,16 @@ def multiply(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -
 
 
 def host_schedule(problem: Problem, level: Level, memory: int, **how: Any) -> Schedule:
-    """The schedule for this machine. Its tiles are chosen for a nominal rate, not for the measured one: that varies
-    from run to run, the order of sums would vary with it, and two runs of one command might differ in their bytes."""
-    usual = replace(level, steps=USUAL * (os.cpu_count() or 1))
+    """The schedule for this machine, with tiles chosen for a nominal rate: the measured one varies from run to run,
+    and with it the tiles, the order of sums and so the bits of P would vary."""
+    usual = replace(level, steps=NOMINAL_STEPS * (os.cpu_count() or 1))
     return replace(make_schedule(problem, usual, memory, **how), level=level)
 
 
 def load_kernels(schedule: Schedule) -> None:
-    """Compile and load every kernel that a schedule needs, and the one that is timed."""
+    """Compile and load every kernel of a schedule, and of the product that `host_level` times."""
     p = schedule.problem
-    shapes = {_edge(schedule, last) for last in product((False, True), repeat=3)}
+    shapes = {_phase_shape(schedule, last) for last in product((False, True), repeat=3)}
     for rows, cols, depth in {*shapes, _probe(p)}:
         M, N = np.empty((rows, depth), p.dtype_m.numpy), np.empty((depth, cols), p.dtype_n.numpy)  # untouched
         P = np.empty((rows, cols), p.result.numpy)
@@ -70,19 +70,19 @@ def load_kernels(schedule: Schedule) -> None:
 
 
 def _probe(problem: Problem) -> tuple[int, int, int]:
-    """Rows, columns and depth of the product that is timed."""
+    """Rows, columns and depth of the product that `host_level` times."""
     rows, cols, depth = (max(1, min(PROBE, extent)) for extent in (problem.m, problem.n, problem.k))
     return rows, cols, depth
 
 
-def _edge(s: Schedule, last: tuple[bool, ...]) -> tuple[int, int, int]:
-    """Rows, columns and depth of a phase: of an interior tile, or at the edges of P."""
+def _phase_shape(s: Schedule, last: tuple[bool, ...]) -> tuple[int, int, int]:
+    """Rows, columns and depth of a phase; `last`: whether each of them is at the end of its axis."""
     sides = zip(last, (s.problem.m, s.problem.n, s.problem.k), (s.rows, s.cols, s.depth), strict=True)
     return tuple((extent - 1) % side + 1 if at_end and extent else side for at_end, extent, side in sides)  # type: ignore
 
 
 def host_level(problem: Problem) -> Level:
-    """A typical disk, and this machine's measured rate of one product of PROBE³: for the expected time."""
+    """A typical disk, and this machine's measured rate of a product of PROBE³, for the expected time."""
     rows, cols, depth = _probe(problem)
     rng = np.random.default_rng(0)
     M, N = (
@@ -109,27 +109,27 @@ def stream(
     progress: Progress | None = None,
     finished: Finished | None = None,
     checkpoint: Any = None,
-    begun: Any = None,
+    saved: Any = None,
 ) -> None:
     """Compute and write every tile that is not done, and report it to `finished` once it is durable. `checkpoint`
-    receives the sums of a tile between its phases; `begun`: the tile whose sums an earlier run saved."""
+    gets the sums of a tile between its phases; `saved`: the tile whose sums an earlier run saved."""
     problem = schedule.problem
     result = problem.semiring.over(problem.dtype).result.numpy
     sums = np.empty(schedule.rows * schedule.cols, problem.result.numpy)
     total, count = schedule.tiles * max(1, schedule.phases), len(done) * max(1, schedule.phases)
-    start = None if begun is None else (begun.tile, begun.phases)
+    start = None if saved is None else (saved.tile, saved.phases)
     with TileFinalizer(P, finished) as finalizer, closing(read_ahead(schedule, M, N, done, start)) as panels:
         if problem.k == 0:
             for tile in schedule.walk():
-                nothing = np.full(tile.shape, problem.algebra.zero, result)
-                P.write(tile.rows, tile.cols, nothing)
+                zero_tile = np.full(tile.shape, problem.algebra.zero, result)
+                P.write(tile.rows, tile.cols, zero_tile)
                 finalizer.take(tile)
             return
         for phase, panel_m, panel_n in panels:
             rows, cols = phase.tile.shape
             here = sums[: rows * cols].reshape(rows, cols)
             if start == (phase.tile.number, phase.number):
-                begun.load(here)
+                saved.load(here)
             multiply(problem, panel_m, panel_n, here, not phase.first)
             if phase.last:
                 write_rounded(P, phase.tile, here, result)
@@ -155,7 +155,7 @@ def write_rounded(P: MatrixTarget, tile: OutputTile, sums: Array, result: np.dty
 
 
 class TileFinalizer:
-    """A thread that syncs finished tiles, so that the next tile does not wait for the disk."""
+    """A thread that syncs finished tiles while the next tile is computed."""
 
     def __init__(self, P: MatrixTarget, finished: Finished | None) -> None:
         self._target, self._finished = P, finished
@@ -186,7 +186,7 @@ class TileFinalizer:
                 if self._finished is not None:
                     self._target.sync()
                     self._finished(tile)
-            except BaseException as error:  # the thread that multiplies raises it
+            except BaseException as error:  # raised by the thread that multiplies
                 self._error = error
 
 

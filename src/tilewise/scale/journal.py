@@ -1,8 +1,8 @@
 """The journal of finished tiles: a file beside the product, a record per line, each with a checksum.
 
-The first record describes the job: fingerprints of the operands, algebra, schedule. A tile's record is written after
-its bytes are synced, so every readable record is true; a truncated last line is dropped. A record also has a checksum
-of the tile's bytes, by which a resumed job verifies the tile.
+The first record describes the job: fingerprints of the operands, semiring, schedule. A tile's record is written after
+its bytes are synced, and has their checksum, by which a resumed job verifies the tile; a truncated last line is
+dropped.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ VERSION = 3
 
 
 class Journal:
-    """The journal of one product. Its user holds the output's lock."""
+    """The journal of one product. The caller holds the output's lock."""
 
     def __init__(self, path: Path, job: dict[str, Any]) -> None:
         self.path, self.job = path, {"version": VERSION, **job}
         self._file, self._end = -1, 0
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     @staticmethod
     def peek(path: Path) -> dict[str, Any]:
-        """The job record of an earlier run; empty where there is none."""
+        """The job record of an earlier run; empty if there is none."""
         try:
             records, _ = _records(_whole(path))
         except OSError:
@@ -41,7 +41,7 @@ class Journal:
         return job if isinstance(job, dict) else {}
 
     def open(self) -> list[dict[str, Any]] | None:
-        """The records after the first; None where there is no journal. FileError for another job's journal."""
+        """The records after the first; None if there is no journal. FileError for another job's journal."""
         if not self.path.exists() and not self.path.is_symlink():
             return None
         with self._disk():
@@ -56,7 +56,7 @@ class Journal:
         return records[1:]
 
     def begin(self) -> None:
-        """A fresh journal for this job."""
+        """Start a new journal for this job."""
         self.close()
         with self._disk():
             here().remove(self.path)
@@ -66,8 +66,8 @@ class Journal:
 
     def append(self, record: dict[str, Any]) -> None:
         """Append a record and sync it. The data that it describes must be on disk already."""
-        line = _sealed(record)
-        with self._turn, self._disk():
+        line = _encoded(record)
+        with self._lock, self._disk():
             put(self._file, memoryview(line), self._end)
             here().sync(self._file)
             self._end += len(line)
@@ -122,7 +122,7 @@ def _records(data: bytes) -> tuple[list[dict[str, Any]], int]:
     """The records up to the first damaged one, and their size in bytes."""
     records, good = [], 0
     for line in data.split(b"\n")[:-1]:  # the part after the last newline is truncated
-        record = _unsealed(line)
+        record = _decoded(line)
         if record is None:
             break
         records.append(record)
@@ -130,12 +130,12 @@ def _records(data: bytes) -> tuple[list[dict[str, Any]], int]:
     return records, good
 
 
-def _sealed(record: dict[str, Any]) -> bytes:
+def _encoded(record: dict[str, Any]) -> bytes:
     text = json.dumps(record, sort_keys=True)
     return f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
 
 
-def _unsealed(line: bytes) -> dict[str, Any] | None:
+def _decoded(line: bytes) -> dict[str, Any] | None:
     seal, _, text = line.partition(b" ")
     try:
         record = json.loads(text)

@@ -21,7 +21,7 @@ from tilewise.scale.targets import MatrixTarget
 if TYPE_CHECKING:
     from tilewise.scale.queues import Queues
 
-OUT_BYTES = 2**30  # of slots at most: finished rows are copied at once, and written during the next tile
+OUT_BYTES = 2**30  # of slots at most; finished rows wait in them to be written during the next tile
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class TileSums:
 
 
 class Outgoing:
-    """A thread that copies rows to pinned slots, and threads that write P from there."""
+    """A thread that copies rows to pinned slots, and threads that write them to P."""
 
     def __init__(self, queues: Queues, P: MatrixTarget, sums: TileSums, nbytes: int, tile: int, threads: int) -> None:
         """`nbytes`: of a slot; `tile`: of a whole tile of P."""
@@ -50,8 +50,8 @@ class Outgoing:
         self.stream = queues.stream(urgent=True)
         self.slots = Slots(queues, min(tile, OUT_BYTES) // nbytes + 2, nbytes)
         self.nbytes = nbytes
-        self._taken: dict[int, queue.Queue[Any]] = {}  # per band, the event after which its memory is free
-        self._left: dict[int, int] = {}  # per tile, pieces that are not yet written
+        self._band_events: dict[int, queue.Queue[Any]] = {}  # per band, the event after which its memory is free
+        self._pieces_left: dict[int, int] = {}  # per tile, pieces that are not written yet
         self._lock = threading.Lock()
         self._jobs: queue.Queue[Any] = queue.Queue()
         self._pool = ThreadPoolExecutor(threads, "tilewise writer", initializer=self.queues.enter)
@@ -85,7 +85,7 @@ class Outgoing:
 
     def await_band(self, band: int, stream: Any) -> None:
         """Let the stream wait until the previous contents of a band are copied out."""
-        waiting = self._taken.pop(band, None)
+        waiting = self._band_events.pop(band, None)
         if waiting is not None:
             event = waiting.get()
             self._raise()
@@ -94,10 +94,11 @@ class Outgoing:
     def send(self, tile: OutputTile, here: slice, band: int, event: Any) -> None:
         """Queue rows `here` of the tile, which are ready after `event`."""
         taken: queue.Queue[Any] = queue.Queue()
-        self._taken[band] = taken
+        self._band_events[band] = taken
         last = here.stop == tile.shape[0]
         with self._lock:
-            self._left[tile.number] = self._left.get(tile.number, 1) + 1 - last  # one more until the last band
+            # one more until the last band
+            self._pieces_left[tile.number] = self._pieces_left.get(tile.number, 1) + 1 - last
         self._jobs.put((tile, here, event, taken))
 
     def _run(self) -> None:
@@ -119,7 +120,7 @@ class Outgoing:
         step = max(1, self.nbytes // width)
         tops = range(here.start, here.stop, step)
         with self._lock:
-            self._left[tile.number] += len(tops) - 1
+            self._pieces_left[tile.number] += len(tops) - 1
         for top in tops:
             rows = min(step, here.stop - top)
             slot = self.slots.take()
@@ -140,7 +141,7 @@ class Outgoing:
         finally:
             self.slots.give_back(slot)
         with self._lock:
-            self._left[tile.number] -= 1
-            over = self._left[tile.number] == 0
+            self._pieces_left[tile.number] -= 1
+            over = self._pieces_left[tile.number] == 0
         if over:
             self._finish(tile)

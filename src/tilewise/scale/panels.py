@@ -43,13 +43,13 @@ class Phase:
 
 
 def phases(
-    schedule: Schedule, done: frozenset[int] = frozenset(), begun: tuple[int, int] | None = None
+    schedule: Schedule, done: frozenset[int] = frozenset(), saved: tuple[int, int] | None = None
 ) -> Iterator[Phase]:
-    """The phases of every tile that is not done, in walking order. `begun`: (tile, number of its phases done)."""
+    """The phases of every tile that is not done, in order. `saved`: (tile, number of its phases done)."""
     slices = schedule.slices()
     for tile in schedule.walk():
         if tile.number not in done:
-            start = begun[1] if begun is not None and begun[0] == tile.number else 0
+            start = saved[1] if saved is not None and saved[0] == tile.number else 0
             for number, ks in enumerate(slices[start:], start):
                 yield Phase(tile, ks, number == 0, number == len(slices) - 1, number)
 
@@ -63,7 +63,7 @@ class _Buffers:
         self._held: tuple[Part, Array] | None = None
 
     def panel(self, part: Part) -> Array:
-        """The panel for a part of the operand; one that the phase before had is not read again."""
+        """The panel for a part of the operand; read unless it is the previous phase's."""
         if self._held is None or self._held[0] != part:
             self._memory.reverse()
             panel = panel_view(self._memory[0], part, self._source.transposed)
@@ -77,9 +77,9 @@ def read_ahead(
     M: MatrixSource,
     N: MatrixSource,
     done: frozenset[int] = frozenset(),
-    begun: tuple[int, int] | None = None,
+    saved: tuple[int, int] | None = None,
 ) -> Generator[tuple[Phase, Array, Array], None, None]:
-    """Each phase with its two panels, valid until the next step of the loop. Close the generator to end its thread."""
+    """Each phase with its two panels, valid until the next iteration. Closing the generator ends its thread."""
     of_m = _Buffers(M, schedule.rows * schedule.depth)
     of_n = _Buffers(N, schedule.depth * schedule.cols)
 
@@ -89,7 +89,7 @@ def read_ahead(
     pool = ThreadPoolExecutor(1, "tilewise read-ahead")
     try:
         loading = None
-        for phase in phases(schedule, done, begun):
+        for phase in phases(schedule, done, saved):
             following = pool.submit(load, phase)
             if loading is not None:
                 yield loading.result()

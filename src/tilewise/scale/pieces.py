@@ -1,8 +1,8 @@
 """A long product on the CPU in pieces, for Ctrl-C: Python handles signals only between two native calls.
 
-Pieces depend on the problem and the vector width alone, never on a measured rate or the number of threads: the order of
-sums, and so the bits, stay the same. k is split first, with the sums in P itself, as kernels do between blocks of KC;
-then columns, then rows, in pieces so wide that packing an operand again costs little.
+Pieces depend on the problem and the vector width alone, not on a measured rate or the number of threads, so that the
+order of sums, and with it the bits of P, is fixed. k is split first, with the sums in P itself, as kernels do between
+blocks of KC; then columns, then rows, in pieces wide enough for the repeated packing to be cheap.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tilewise.core.problem import Layout, Problem
 from tilewise.planning.choose import make_plan
 
 PER_LANE = 2e9  # steps a second of one lane of a core
-SECONDS = 0.2  # of one core, per piece
-FEWEST = 2**20  # steps of a piece at least, whatever they are
-DEEP, WIDE, TALL = 1024, 2048, 4096  # k, columns and rows of a piece at least, if it takes no longer for that
-LEAST = 256  # columns and rows of a piece at least, whatever it takes
-SLOW = {40: ("exp", "log", "log1p", "logaddexp", "sqrt"), 8: ("div", "floordiv", "mod")}  # times a multiply
+SECONDS = 0.2  # target duration of a piece on one core
+FEWEST = 2**20  # smallest product that is split, in steps
+DEEP, WIDE, TALL = 1024, 2048, 4096  # smallest k, columns and rows of a piece, if they fit the target duration
+LEAST = 256  # smallest columns and rows of a piece in any case
+SLOW = {40: ("exp", "log", "log1p", "logaddexp", "sqrt"), 8: ("div", "floordiv", "mod")}  # cost in multiplies
 
 
 def piece_steps(problem: Problem, machine: Machine) -> int:
-    """Steps of a piece: what one core does in SECONDS, roughly."""
+    """Steps of a piece: about those that one core takes in SECONDS."""
     dtype = problem.algebra.partial
     rate = PER_LANE * max(1, (machine.vector_bytes or 16) // max(1, dtype.itemsize))
     if dtype.kind == "c":
@@ -53,8 +53,7 @@ def is_long(problem: Problem, machine: Machine) -> bool:
 def run_in_pieces(
     problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None = None, *pinned: Any
 ) -> None:
-    """The product of a long problem, in pieces; Python handles signals between two of them. `pinned`: the kernel and
-    the tile that the caller chose."""
+    """A long product in pieces, between which Python handles signals. `pinned`: the caller's kernel and tile."""
     if problem.stack:
         _members(problem, machine, M, N, P, arg, *pinned)
         return
@@ -66,7 +65,7 @@ def run_in_pieces(
         most //= 2  # every step also chooses a k
     cuts_k = arg is None and not (rounds and problem.accumulate)
     symmetric = problem.symmetric and arg is None and not problem.accumulate
-    side = max(LEAST, math.isqrt(most // DEEP))  # where steps are slow, packing costs little even of narrow pieces
+    side = max(LEAST, math.isqrt(most // DEEP))  # with slow steps, packing even narrow pieces is cheap
     wide, tall = min(WIDE, side), min(TALL, side)
     depth = _even(k, max(DEEP, most // (m * n))) if cuts_k else k
     cols = _even(n, max(wide, most // (m * depth)))
@@ -93,7 +92,7 @@ def run_in_pieces(
 
 
 def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None, *pinned: Any) -> None:
-    """A stack: some members of its first axis at a time."""
+    """A stack in pieces of members along its first axis."""
     from tilewise.backends.cpu.run import run as run_on_cpu  # lazy: its kernels take 40 ms to import
 
     count, rest = problem.stack[0], problem.stack[1:]
@@ -104,7 +103,7 @@ def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, a
         one = at.stop - at.start == 1
         stack = rest if one else (at.stop - at.start, *rest)
         parts: list[Any] = [None if x is None else x[at.start] if one else x[at] for x in (M, N, P, arg)]
-        part = _placed(replace(problem, stack=stack), *parts[:3])
+        part = _with_layouts(replace(problem, stack=stack), *parts[:3])
         if one and is_long(part, machine):
             run_in_pieces(part, machine, *parts, *pinned)
         else:
@@ -112,12 +111,12 @@ def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, a
 
 
 def of_panels(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool, symmetric: bool = False) -> Problem:
-    """The product of two panels into P, or onto it; `symmetric`: N is M transposed."""
+    """The problem of two panels and P; `symmetric`: N is M transposed."""
     (m, k), n = M.shape, N.shape[1]
-    return _placed(replace(problem, m=m, k=k, n=n, accumulate=accumulate, symmetric=symmetric), M, N, P)
+    return _with_layouts(replace(problem, m=m, k=k, n=n, accumulate=accumulate, symmetric=symmetric), M, N, P)
 
 
-def _placed(problem: Problem, M: Array, N: Array, P: Array) -> Problem:
+def _with_layouts(problem: Problem, M: Array, N: Array, P: Array) -> Problem:
     """The problem with the layouts of these arrays."""
     made = []
     for x in (M, N, P):
@@ -127,7 +126,7 @@ def _placed(problem: Problem, M: Array, N: Array, P: Array) -> Problem:
 
 
 def _even(extent: int, most: int) -> int:
-    """The size of equal parts of at most `most`, a multiple of 64: a short last one would need another kernel."""
+    """The size of nearly equal parts, at most `most`, a multiple of 64: a short remainder would need another kernel."""
     parts = math.ceil(extent / max(1, most))
     return min(extent, math.ceil(math.ceil(extent / parts) / 64) * 64)
 

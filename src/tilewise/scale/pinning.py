@@ -1,8 +1,8 @@
 """Pins pages of the caller's operands, so that panels are copied directly from there, and populates the pages of P.
 
-Copying through pinned slots moves every byte three times through host memory, pinned pages once. But pinning blocks all
-other driver calls, and unpinning takes nearly as long again. So only the share that exceeds the rate of slots is
-pinned, and before everything else: during the products it took several times as long.
+A copy through pinned slots moves every byte three times through host memory, one from pinned pages once. But pinning
+blocks all other driver calls, and unpinning takes nearly as long. So only the share that exceeds the rate of slots is
+pinned, and before the first product: during products pinning took several times as long.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tilewise.system.memory import PAGE, are_resident, fault_in
 if TYPE_CHECKING:
     from tilewise.scale.queues import Queues
 
-CHUNK = 2**29  # bytes per registration; a copy must not cross from one to the next
-WORTH = 2**30  # bytes of an operand from which pinning pays
-POPULATE_CHUNK = 2**21  # one huge page; allocations of other threads wait meanwhile
+CHUNK = 2**29  # bytes per registration; a copy must not cross its end
+WORTH = 2**30  # bytes of an operand from which pinning is worthwhile
+POPULATE_CHUNK = 2**21  # one huge page; populating it blocks allocations of other threads
 
 
 def owned_bytes(array: Array) -> tuple[int, int] | None:
-    """First and last address of a contiguous matrix in memory owned by NumPy; None for files and foreign memory."""
+    """The address range of a contiguous matrix in memory owned by NumPy; None for files and foreign memory."""
     owner: Any = array
     while isinstance(owner, np.ndarray) and not owner.flags.owndata:
         owner = owner.base
@@ -38,7 +38,7 @@ def owned_bytes(array: Array) -> tuple[int, int] | None:
 
 
 class Pages:
-    """The pages of one operand, a share of which is pinned, chunk by chunk."""
+    """The pages of one operand, of which a share is pinned, chunk by chunk."""
 
     def __init__(self, queues: Queues, low: int, high: int, share: float = 1.0, chunk: int = CHUNK) -> None:
         self._queues, self._share, self._chunk = queues, share, chunk
@@ -52,15 +52,15 @@ class Pages:
                 start = self.low + number * self._chunk
                 self.pinned[number] = self._queues.pin(start, min(self._chunk, self.high - start))
                 if not self.pinned[number]:
-                    return  # the driver will refuse the others too
+                    return  # the driver would refuse the others too
 
     def hold(self, low: int, high: int) -> bool:
         """Whether these addresses are pinned."""
         chunks = range((low - self.low) // self._chunk, -(-(high - self.low) // self._chunk))
         return self.low <= low and high <= self.high and all(self.pinned[i] for i in chunks)
 
-    def stretches(self, first: int, pitch: int, width: int, count: int) -> Iterator[tuple[bool, int, int]]:
-        """Runs of rows as (whether they are pinned, first row, count)."""
+    def runs_by_pinning(self, first: int, pitch: int, width: int, count: int) -> Iterator[tuple[bool, int, int]]:
+        """Split `count` rows into runs (pinned or not, first row, count)."""
         row = 0
         while row < count:
             start, rows = first + row * pitch, 1
@@ -71,7 +71,7 @@ class Pages:
             row += rows
 
     def runs(self, first: int, pitch: int, width: int, count: int) -> Iterator[tuple[int, int, int, int]]:
-        """2-D copies that each stay within one chunk, as (row, first byte in it, width in bytes, number of rows)."""
+        """2-D copies that stay within one chunk, as (row, first byte in it, width in bytes, number of rows)."""
         row = 0
         while row < count:
             start = first + row * pitch
@@ -87,7 +87,7 @@ class Pages:
 
 
 def pages_of(queues: Queues, source: MatrixSource, share: float) -> Pages | None:
-    """The pages of an operand, with the share to be pinned; None where pinning does not pay."""
+    """The pages of an operand, with the share to be pinned; None if pinning is not worthwhile."""
     if not isinstance(source, ArraySource) or share <= 0:
         return None
     bounds = owned_bytes(source.array)
@@ -95,7 +95,7 @@ def pages_of(queues: Queues, source: MatrixSource, share: float) -> Pages | None
 
 
 class Background:
-    """A thread for each job, which calls it from `start` on until it returns False or the context ends."""
+    """A thread for each job that, from `start` on, calls it until it returns False or the context ends."""
 
     def __init__(self, queues: Queues, jobs: list[Callable[[], bool]]) -> None:
         self._queues, self._stop = queues, threading.Event()
@@ -124,8 +124,8 @@ class Background:
             pass
 
 
-def populating(array: Array) -> Callable[[], bool]:
-    """A step function, for several threads, that populates the pages of a fresh array, a chunk at a time. Chunks whose
+def page_populator(array: Array) -> Callable[[], bool]:
+    """A function, to be called by several threads, that populates one chunk of the pages of a new array. Chunks whose
     first and last page exist are skipped: populating them again would block allocations."""
     bounds = owned_bytes(array)
     low, high = (0, 0) if bounds is None else (-(-bounds[0] // PAGE) * PAGE, bounds[1] // PAGE * PAGE)

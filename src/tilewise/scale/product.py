@@ -24,14 +24,14 @@ from tilewise.scale.targets import ArrayTarget, MatrixTarget, ZarrArrayTarget
 from tilewise.system.memory import usual_budget
 
 
-def is_larger(M: Any, N: Any, out: Any, memory: Any) -> bool:
+def needs_streaming(M: Any, N: Any, out: Any, memory: Any) -> bool:
     """Whether a product streams: memory= was given, or an operand is a Zarr or Dask array."""
     return memory is not None or is_dask(M) or is_dask(N) or any(is_zarr(x) for x in (M, N, out))
 
 
-def larger_matmul(M: Any, N: Any, o: Options, matmul: Callable[..., Any]) -> Any:
-    """`matmul` for operands larger than memory: returns a Dask array, `out`, or an array of the operands' kind.
-    `matmul`: for blocks of Dask arrays."""
+def streaming_matmul(M: Any, N: Any, o: Options, matmul: Callable[..., Any]) -> Any:
+    """`tw.matmul` of operands larger than memory: a Dask array, `out`, or an array of the operands' library. `matmul`:
+    multiplies blocks of Dask arrays."""
     if is_dask(M) or is_dask(N):
         from tilewise.scale.dask_product import dask_matmul
 
@@ -47,7 +47,7 @@ def larger_matmul(M: Any, N: Any, o: Options, matmul: Callable[..., Any]) -> Any
     where = "cpu" if device in ("auto", "cpu") else f"cuda:{card_number(device)}"
     room = None if memory is None else budget(memory)
     grain = (int(out.chunks[0]), int(out.chunks[1])) if is_zarr(out) and len(out.shape) == 2 else None
-    job = streamed(left, right, semiring, room, where, precision, grain)
+    job = plan_stream(left, right, semiring, room, where, precision, grain)
     p = job.schedule.problem
     shape, result = (p.m, p.n), p.semiring.over(p.dtype).result
     if out is None:
@@ -66,14 +66,14 @@ def _source(array: Any, name: str, library: Any) -> MatrixSource:
         return ZarrSource(array, name)
     operand = library.operand(array, name)
     if operand.host is None:
-        raise DeviceError(f"{name} is on {operand.device}: memory= streams from the host, where it must lie")
+        raise DeviceError(f"{name} is on {operand.device}: memory= streams from the host, where it must be")
     return ArraySource(operand.host, name)
 
 
 def _out_array(
     out: Any, library: Any, shape: tuple[int, int], result: DType, sources: tuple[MatrixSource, MatrixSource]
 ) -> Any:
-    """The caller's `out` as a NumPy array, if P can be written there tile by tile."""
+    """The caller's `out` as a NumPy array, if P can be written to it tile by tile."""
     given = library.operand(out, "out")
     if given.shape != shape:
         raise ShapeError(f"out is {written(given.shape)}, but the product is {written(shape)}")
@@ -88,7 +88,7 @@ def _out_array(
 
 
 @dataclass(frozen=True)
-class Streamed:
+class StreamPlan:
     """A planned product with its operands."""
 
     schedule: Schedule
@@ -105,7 +105,7 @@ class Streamed:
             card.stream(self.schedule, self.M, self.N, P, device=self.device, progress=progress)
 
 
-def streamed(
+def plan_stream(
     M: MatrixSource,
     N: MatrixSource,
     semiring: str | Semiring,
@@ -113,21 +113,21 @@ def streamed(
     device: str,
     precision: str = "high",
     grain: tuple[int, int] | None = None,
-) -> Streamed:
-    """The schedule for these operands; without a budget, a quarter of what the device has free."""
+) -> StreamPlan:
+    """The schedule for these operands; the default budget is `usual_budget`, or 0.8 of a card's free memory."""
     problem = problem_of(M, N, semiring, precision)
     grain = grain or (64, 64)
     if device == "cpu":
         room = memory if memory is not None else usual_budget()
         spare = sum(2 * x.chunk_bytes for x in (M, N) if isinstance(x, ZarrSource))
-        level = host.DISK if spare else host.MEMORY  # nothing is measured: no time is shown
+        level = host.DISK if spare else host.MEMORY  # nominal: no time is shown
         if room > SPARE and any(isinstance(x, ArraySource) and x.mapped for x in (M, N)):
             spare += min(SPARE, room // 3)  # pages of mapped files, and packed panels
-        return Streamed(host.host_schedule(problem, level, room, spare=spare, grain=grain), device, M, N)
+        return StreamPlan(host.host_schedule(problem, level, room, spare=spare, grain=grain), device, M, N)
     if not device.startswith("cuda"):
         raise DeviceError(f"device={device!r} has no memory to stream through: use 'cpu' or 'cuda'")
     from tilewise.arrays.card import memory as card_memory
     from tilewise.scale import card
 
     room = memory if memory is not None else int(0.8 * card_memory(device)[0])
-    return Streamed(card.card_schedule(problem, M, N, device, room, grain), device, M, N)
+    return StreamPlan(card.card_schedule(problem, M, N, device, room, grain), device, M, N)

@@ -1,6 +1,6 @@
-"""A card as streaming sees it: memory, streams with events between them, copies and products queued on streams.
+"""The operations of a card that streaming uses: memory, streams with events, copies and products queued on streams.
 
-A test has the same with threads in place of the card, so that the order of operations is tested without one.
+`tests/scale/threads_as_card.py` has the same interface with threads, which tests the order of operations.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from tilewise.system.memory import PAGE, fault_in
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 ROUND_BLOCKS = 2048
-PORTABLE = 1  # of CU_MEMHOSTREGISTER and CU_MEMHOSTALLOC alike
+PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE and CU_MEMHOSTALLOC_PORTABLE
 HUGE_PAGE = 2**21
 
 
 class Queues:
-    """One card for the duration of one product. Streams are asynchronous; an event is a point in a stream that others
-    can wait for."""
+    """The streams, memory and pinned pages of one product on one card, freed by `close`."""
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -49,7 +48,7 @@ class Queues:
         """The address of fresh memory on the card, freed by `close`."""
         buffer = allocate(max(1, nbytes), self.device, self._first)
         self._buffers.append(buffer)
-        self._first.sync()  # it may be used on any stream
+        self._first.sync()  # so that any stream may use it
         return int(buffer.handle)
 
     def pinned(self, nbytes: int) -> Bytes:
@@ -71,7 +70,7 @@ class Queues:
         return np.frombuffer(memory, np.uint8)
 
     def pin(self, address: int, nbytes: int) -> bool:
-        """Pin whole pages of the host, until `unpin` or `close`; False where the driver refuses."""
+        """Pin whole pages of the host until `unpin` or `close`; False if the driver refuses."""
         made = _register(address, nbytes)
         if made:
             self._pages.append(address)
@@ -94,7 +93,7 @@ class Queues:
         return made
 
     def record(self, stream: Any) -> Any:
-        """The event of everything queued so far."""
+        """An event after everything queued so far."""
         from cuda.core import EventOptions
 
         return stream.record(options=EventOptions(blocking_sync=True))  # waiting does not spin
@@ -136,7 +135,7 @@ class Queues:
         run_plan(make_plan(problem, self.machine), self.device, stream, M=M, N=N, P=P)
 
     def round(self, sums: int, lead: int, rows: int, cols: int, kinds: tuple[DType, DType], stream: Any) -> None:
-        """Rows of sums in the product's dtype, in place."""
+        """Round rows of sums to the product's dtype, in place."""
         arguments = (ctypes.c_void_p(sums), ctypes.c_int(rows), ctypes.c_int(cols), ctypes.c_longlong(lead))
         blocks = (min(rows, ROUND_BLOCKS),)
         launch_now(render_round.named(*kinds), "round_rows", blocks, (512,), arguments, self.device, stream)

@@ -19,11 +19,11 @@ from tilewise.errors import TooLargeError
 from tilewise.system.quantities import seconds, size
 
 JSON_VERSION = 1
-SETS = 2  # buffers for the panels of an operand: one is used while the next is filled,
-HELD = 3  # and for bands of M's panels, where a panel has several
+SETS = 2  # buffers for the panels of an operand: one is used while the other is filled
+HELD = 3  # buffers for bands of M's panels, if a panel has several
 BAND_GRAIN = 384  # rows of a band: whole tiles of every kernel
-GRAIN = 64  # tiles and panels are multiples of this, where the matrix is that large
-MOST = 4096  # divisions of one side that are tried
+GRAIN = 64  # sides of tiles and depths of panels are multiples of this, unless the matrix is smaller
+MOST = 4096  # parts into which a side is divided, at most
 NORM = 4
 
 
@@ -33,7 +33,7 @@ class Level:
 
     name: str
     read: float  # bytes a second into the small memory
-    write: float  # and back
+    write: float  # bytes a second back
     steps: float  # steps a second on resident data
     revisit: float = math.inf  # bytes a second at which a phase reads and writes the sums
     each: float = 1e-3  # overhead of a phase in seconds
@@ -54,7 +54,7 @@ class OutputTile:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a product streams through a memory smaller than itself."""
+    """The tiles and panels of a product that streams through a small memory."""
 
     problem: Problem
     level: Level
@@ -63,9 +63,9 @@ class Schedule:
     cols: int
     depth: int
     spare: int = 0  # bytes set aside: staging, workspaces
-    copied: tuple[float, float] = (0.0, 0.0)  # copies (packed, split) that are kept of M's and N's panels
+    copied: tuple[float, float] = (0.0, 0.0)  # packed or split copies of M's and N's panels in memory
     align: int = 1  # alignment in bytes of rows in the small memory
-    bands: int = 1  # bands of rows in which a phase is multiplied: only HELD of them are in memory
+    bands: int = 1  # bands of rows in which a phase is multiplied; HELD of them are in memory
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -88,7 +88,7 @@ class Schedule:
 
     @property
     def held(self) -> int:
-        """Bands of M's panels in the small memory; a panel that is not divided counts as one band."""
+        """Bands of M's panels in the small memory; an undivided panel is one band."""
         return min(HELD, -(-self.rows // self.band) + 1)
 
     @cached_property
@@ -143,10 +143,10 @@ class Schedule:
         last = self.bytes_out / self.tiles / self.level.write if self.tiles else 0.0
         stages = (self.compute, self.bytes_in / self.level.read, self.bytes_out / self.level.write)
         overlapped: float = sum(stage**NORM for stage in stages) ** (1 / NORM)
-        return overlapped + first + last + self.standing + self.tiles * self.phases * self.level.each
+        return overlapped + first + last + self.stall_seconds + self.tiles * self.phases * self.level.each
 
     @property
-    def standing(self) -> float:
+    def stall_seconds(self) -> float:
         """Seconds of waiting for tiles in bands: a tile's rows are copied out during its last phase and the next
         tile's first; the rest of the copy is waited for."""
         if self.bands == 1 or not self.tiles:
@@ -157,7 +157,7 @@ class Schedule:
 
     @property
     def floor(self) -> float:
-        """Seconds if the small memory were large enough: each operand is read once."""
+        """Seconds if everything fitted into the small memory, so that each operand is read once."""
         come = (self.problem.least_bytes - self.bytes_out) / self.level.read
         return max(self.problem.steps / self.level.steps, come, self.bytes_out / self.level.write)
 
@@ -185,7 +185,7 @@ class Schedule:
                 yield self.tile(j * b + i if self.down else i * b + j)
 
     def slices(self) -> list[slice]:
-        """The phases over k."""
+        """The ranges of k of the phases."""
         return [slice(k, min(k + self.depth, self.problem.k)) for k in range(0, self.problem.k, self.depth)]
 
     def __repr__(self) -> str:
@@ -270,8 +270,8 @@ def make_schedule(
         )
     best: Schedule | None = None
     cuts = product(_sides(problem.m, grain[0]), _sides(problem.n, grain[1]))
-    for soonest, rows, cols in sorted((_least(smallest, *cut), *cut) for cut in cuts):
-        if best is not None and soonest > best.predicted:
+    for bound, rows, cols in sorted((_lower_bound(smallest, *cut), *cut) for cut in cuts):
+        if best is not None and bound > best.predicted:
             break
         for made in _depths(replace(smallest, rows=rows, cols=cols)):
             if best is None or (made.predicted, made.bytes_in) < (best.predicted, best.bytes_in):
@@ -280,7 +280,7 @@ def make_schedule(
     return best
 
 
-def _least(made: Schedule, rows: int, cols: int) -> float:
+def _lower_bound(made: Schedule, rows: int, cols: int) -> float:
     """A lower bound of the seconds for reading the panels of tiles of this size, for any depth."""
     p, down, across = made.problem, math.ceil(made.problem.m / rows), math.ceil(made.problem.n / cols)
     of_m, of_n = p.m * p.k * p.dtype_m.itemsize, p.k * p.n * p.dtype_n.itemsize
@@ -307,7 +307,7 @@ def _sides(extent: int, grain: int) -> list[int]:
 
 
 def _depths(made: Schedule) -> Iterator[Schedule]:
-    """The deepest panels that fit beside this tile, and shallower ones, whose first panel is read sooner."""
+    """Schedules with the deepest panels that fit beside this tile, and with shallower ones, which start sooner."""
     p, k = made.problem, made.problem.k
     (copied_m, copied_n), kernel = made.copied, p.dtype.itemsize
     each = made.band * (made.held * p.dtype_m.itemsize + copied_m * kernel)  # bytes per step of k
@@ -317,7 +317,7 @@ def _depths(made: Schedule) -> Iterator[Schedule]:
     while deepest > 0 and replace(made, depth=deepest).needs > made.memory:  # rows are padded, panels packed
         deepest -= max(1, min(GRAIN, deepest // 16))
     if deepest < min(GRAIN, k):
-        deepest = min(GRAIN, k)  # the steps above may have passed it
+        deepest = min(GRAIN, k)  # the loop above may have skipped it
         if replace(made, depth=deepest).needs > made.memory:
             return
     deepest = deepest if deepest == k else deepest // GRAIN * GRAIN

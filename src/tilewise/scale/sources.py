@@ -28,7 +28,7 @@ from tilewise.system.files import fill, here
 from tilewise.system.imported import imported
 from tilewise.system.memory import release_mapped_pages
 
-HEADER = 64 * 1024  # bytes of the header of a .npy file at most
+HEADER = 64 * 1024  # largest header of a .npy file in bytes
 BAND = 2 * 1024 * 1024  # bytes that are converted, checked or encoded at a time
 
 
@@ -51,7 +51,7 @@ class MatrixSource(Protocol):
 
 
 def is_mapped(array: Any) -> bool:
-    """Whether an array lies in a file mapped and shared, whose pages count for this process once they are touched."""
+    """Whether an array is in a shared file mapping, whose pages count for this process once they are touched."""
     while array is not None:
         if isinstance(array, np.memmap):
             return bool(array.mode != "c")
@@ -60,8 +60,8 @@ def is_mapped(array: Any) -> bool:
 
 
 def bands(other: Array, part: Array, mapped: bool) -> Iterator[tuple[Array, Array]]:
-    """Bands of two matrices of one shape, in the order in which `part` lies. Where that is a mapped file, a band spans
-    at most BAND bytes of it, whose pages are given back before the next."""
+    """Matching bands of two matrices of one shape, in the memory order of `part`. If that is a mapped file, a band has
+    at most BAND bytes of it, whose pages are released before the next."""
     if not mapped or not part.size:
         yield other, part
         return
@@ -102,7 +102,7 @@ class ArraySource:
 
 
 class NpyFile:
-    """A .npy file of two axes, in either order and byte order."""
+    """A .npy file of two axes, row- or column-major, of either byte order."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, str(path)
@@ -167,7 +167,7 @@ class NpyFile:
             raise FileError(f"{self.path} ends at byte {offset + done:,}: it was cut short meanwhile")
 
     def identity(self) -> dict[str, Any]:
-        """Size, mtime and ctime (which cannot be set back), and a checksum over samples, which cover a small file."""
+        """Size, mtime, ctime (which cannot be set back), and a checksum over samples."""
         about = os.fstat(self._file)
         sampled = checksum(lambda memory, place: fill(self._file, memory, place), about.st_size)
         changed = [about.st_mtime_ns, about.st_ctime_ns]
@@ -180,8 +180,8 @@ class NpyFile:
 
 
 def npy_header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and dtype from the header of a .npy file; FileError or DtypeError where it is invalid. NumPy writes
-    bfloat16 as two bytes of no type."""
+    """Shape, order and dtype from the header of a .npy file; FileError or DtypeError if it is invalid. NumPy writes
+    bfloat16 as the untyped V2."""
     read = {(1, 0): np.lib.format.read_array_header_1_0}
     try:
         version = np.lib.format.read_magic(file)
@@ -273,13 +273,13 @@ def _folder_of(array: Any) -> Path | None:
 
 
 def _cuts(part: slice, step: int) -> list[tuple[int, int]]:
-    """A range split at the boundaries of chunks."""
+    """A range split at chunk boundaries."""
     edges = [part.start, *range((part.start // step + 1) * step, part.stop, step), part.stop]
     return list(pairwise(edges)) if part.stop > part.start else []
 
 
 def is_zarr(array: Any) -> bool:
-    zarr = imported("zarr")  # a program with such an array has imported it
+    zarr = imported("zarr")  # a program with a Zarr array has imported it
     return zarr is not None and isinstance(array, zarr.Array)
 
 

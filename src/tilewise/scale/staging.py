@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 Job = Callable[[], None]
 
-ALIGN = 128  # alignment in bytes of rows on the card, so that every kernel takes them without a copy
+ALIGN = 128  # bytes to which rows on the card are aligned, so that no kernel realigns them
 
 
 def lead_of(length: int, itemsize: int) -> int:
-    """The leading dimension, in elements."""
+    """The aligned leading dimension of rows of `length`, in elements."""
     step = ALIGN // itemsize
     return -(-length // step) * step
 
@@ -46,7 +46,7 @@ class Slot:
 
 
 class Slots:
-    """A pool of slots. Each is pinned by the thread that first writes to it, or earlier (`prepare`)."""
+    """A pool of slots. Each is pinned by the thread that first writes to it, or before, by `prepare`."""
 
     def __init__(self, queues: Queues, count: int, nbytes: int) -> None:
         self._queues, self.nbytes = queues, nbytes
@@ -59,7 +59,7 @@ class Slots:
         except IndexError:
             slot = self._free.get()
         if slot is None:
-            self.stop()  # for the next waiting thread too
+            self.stop()  # wakes the next waiting thread too
             raise SlotsStopped
         if slot.event is not None:
             self._queues.sync(slot.event)
@@ -79,14 +79,14 @@ class Slots:
         self._free.put(None)
 
     def prepare(self) -> bool:
-        """Pin one more slot ahead of its use; False where none is left."""
+        """Pin one more unused slot; False if there is none."""
         try:
             slot = self._fresh.popleft()
         except IndexError:
             return False
         try:
             self.memory(slot)
-        except OutOfMemoryError:  # the thread that needs it will raise
+        except OutOfMemoryError:  # raised later by the thread that needs it
             self._fresh.append(slot)
             return False
         self._free.put(slot)
@@ -94,7 +94,7 @@ class Slots:
 
 
 class Ring:
-    """The buffers of one operand: the part in each, and the number of phases that still need it."""
+    """A ring of buffers of one operand: the part in each, and the number of phases that still need it."""
 
     def __init__(self, count: int) -> None:
         self.keys: list[Part | None] = [None] * count
@@ -119,8 +119,8 @@ class Panel:
     def __init__(self, queues: Queues, nbytes: int) -> None:
         self.address = queues.memory(nbytes)
         self.stream = queues.stream()
-        self.used: Any = None  # the event after which it may be filled again,
-        self.before: Any = None  # and the one after which it was filled the last time
+        self.last_use: Any = None  # event after the last product that reads it
+        self.previous_use: Any = None  # the same of its previous contents
 
 
 class StagedOperand:
@@ -140,7 +140,7 @@ class StagedOperand:
         self.panels = [Panel(queues, nbytes) for _ in range(count)]
 
     def pitched(self, part: Part) -> tuple[int, int, int]:
-        """(rows, length, leading dimension) of a panel on the card; columns where it is transposed."""
+        """(rows, length, leading dimension) of a panel on the card; of columns if it is transposed."""
         rows, cols = (p.stop - p.start for p in part)
         count, length = (cols, rows) if self.source.transposed else (rows, cols)
         return count, length, lead_of(length, self.source.dtype.itemsize)
@@ -150,7 +150,7 @@ class StagedOperand:
         panel: Panel,
         part: Part,
         pool: ThreadPoolExecutor,
-        queue_up: Callable[[Job], None],
+        enqueue: Callable[[Job], None],
         share: int = 0,
         shares: int = 1,
     ) -> None:
@@ -159,12 +159,12 @@ class StagedOperand:
         count, length, lead = self.pitched(part)
         step = max(1, self.slots.nbytes // (lead * self.source.dtype.itemsize))
         here = range(count * share // shares, count * (share + 1) // shares)
-        for start, stop in self._straight(panel, part, here, length, lead, queue_up):
+        for start, stop in self._queue_pinned_copies(panel, part, here, length, lead, enqueue):
             for top in range(start, stop, step):
                 height = min(step, stop - top)
                 slot = self.slots.take()
                 filled = pool.submit(self._read, slot, part, top, height, length, lead)
-                queue_up(partial(self._send, slot, filled, panel, top * lead * self.source.dtype.itemsize))
+                enqueue(partial(self._send, slot, filled, panel, top * lead * self.source.dtype.itemsize))
 
     def _read(self, slot: Slot, part: Part, top: int, count: int, length: int, lead: int) -> Bytes:
         memory = self.slots.memory(slot)[: count * lead * self.source.dtype.itemsize]
@@ -181,16 +181,16 @@ class StagedOperand:
         slot.event = self.queues.record(panel.stream)
         self.slots.give_back(slot)
 
-    def _straight(
+    def _queue_pinned_copies(
         self,
         panel: Panel,
         part: Part,
         here: range,
         length: int,
         lead: int,
-        queue_up: Callable[[Job], None],
+        enqueue: Callable[[Job], None],
     ) -> list[tuple[int, int]]:
-        """Queue copies of the rows in pinned pages; the ranges of the other rows."""
+        """Queue copies of the rows in pinned pages; returns the ranges of the other rows."""
         if self.pages is None:
             return [(here.start, here.stop)]
         array, (rows, cols) = self.source.array, part  # type: ignore[attr-defined]  # pages are an array's
@@ -199,13 +199,13 @@ class StagedOperand:
         pitch = array.strides[1 if self.source.transposed else 0]
         first = array.ctypes.data + (outer + here.start) * pitch + inner * array.itemsize
         others: list[tuple[int, int]] = []
-        for pinned, row, count in self.pages.stretches(first, pitch, width, len(here)):
+        for pinned, row, count in self.pages.runs_by_pinning(first, pitch, width, len(here)):
             top, source = here.start + row, first + row * pitch
             if pinned:
                 for at, byte, wide, number in self.pages.runs(source, pitch, width, count):
                     address, host = panel.address + (top + at) * pitch_to + byte, source + at * pitch + byte
                     copy = partial(self.queues.copy_pitched_in, host, pitch, wide, number, address, pitch_to)
-                    queue_up(partial(copy, panel.stream))
+                    enqueue(partial(copy, panel.stream))
             elif others and others[-1][1] == top:
                 others[-1] = (others[-1][0], top + count)
             else:
@@ -231,7 +231,7 @@ class Feeder:
     ) -> None:
         self._queues, self._sides, self._work, self._band = queues, sides, work, band
         self._pool = ThreadPoolExecutor(threads, "tilewise staging", initializer=queues.enter)
-        self._turn = threading.Condition()
+        self._lock = threading.Condition()
         self._stopped = False
         self.ready: queue.Queue[Any] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name="tilewise feeder", daemon=True)
@@ -241,20 +241,20 @@ class Feeder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._turn:
+        with self._lock:
             self._stopped = True
-            self._turn.notify_all()
+            self._lock.notify_all()
         for side in self._sides:
             side.slots.stop()
         self._thread.join()
         self._pool.shutdown(cancel_futures=True)
 
     def release(self, side: StagedOperand, panel: Panel, event: Any) -> None:
-        """Called after a use was queued: the panel may be filled again after `event`."""
-        with self._turn:
-            panel.before, panel.used = panel.used, event
+        """Mark a panel as free after `event`; called when the product that reads it is queued."""
+        with self._lock:
+            panel.previous_use, panel.last_use = panel.last_use, event
             side.ring.users[side.panels.index(panel)] -= 1
-            self._turn.notify_all()
+            self._lock.notify_all()
 
     def _run(self) -> None:
         try:
@@ -262,18 +262,18 @@ class Feeder:
             self._feed()
         except SlotsStopped:
             return
-        except BaseException as error:  # the thread that multiplies raises it
+        except BaseException as error:  # raised by the thread that multiplies
             self.ready.put(error)
 
     def _feed(self) -> None:
         M, N = self._sides
-        coming: tuple[Panel, bool] | None = None
+        next_n: tuple[Panel, bool] | None = None
         for phase, following in pairwise(chain(self._work, (None,))):
             assert phase is not None
-            if coming is None:
-                coming = self._panel(N, phase.part_n)
-                N.fill(coming[0], phase.part_n, self._pool, self.ready.put)
-            panel_n, coming = coming[0], None
+            if next_n is None:
+                next_n = self._panel(N, phase.part_n)
+                N.fill(next_n[0], phase.part_n, self._pool, self.ready.put)
+            panel_n, next_n = next_n[0], None
             bands = phase.bands(self._band)
             # N's other buffer is free when the previous phase is over, as is the one of M's third band
             start = min(len(M.panels) - 1, len(bands)) - 1
@@ -284,10 +284,10 @@ class Feeder:
                     M.fill(panel_m, part, self._pool, self.ready.put)
                 self.ready.put((phase, rows, (panel_m, panel_n)))
                 if following is not None and number >= start:
-                    coming = coming or self._panel(N, following.part_n)
-                    if coming[1]:
+                    next_n = next_n or self._panel(N, following.part_n)
+                    if next_n[1]:
                         share = number - start, len(bands) - start
-                        N.fill(coming[0], following.part_n, self._pool, self.ready.put, *share)
+                        N.fill(next_n[0], following.part_n, self._pool, self.ready.put, *share)
         self.ready.put(None)
 
     def _panel(self, side: StagedOperand, part: Part) -> tuple[Panel, bool]:
@@ -295,15 +295,15 @@ class Feeder:
 
         The panel's stream, not the host, waits until the card is done with it, so that the card never waits for the
         host. The host is at most one round of the buffers ahead."""
-        with self._turn:
+        with self._lock:
             while (found := self._free(side, part)) is None:
-                self._turn.wait()
+                self._lock.wait()
         number, fresh = found
         panel = side.panels[number]
-        if fresh and panel.before is not None:
-            self._queues.sync(panel.before)
-        if fresh and panel.used is not None:
-            self.ready.put(partial(self._queues.wait, panel.stream, panel.used))
+        if fresh and panel.previous_use is not None:
+            self._queues.sync(panel.previous_use)
+        if fresh and panel.last_use is not None:
+            self.ready.put(partial(self._queues.wait, panel.stream, panel.last_use))
         return panel, fresh
 
     def _free(self, side: StagedOperand, part: Part) -> tuple[int, bool] | None:

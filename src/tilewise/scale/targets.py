@@ -1,6 +1,6 @@
-"""Where the tiles of P are written: an array of the caller, a .npy file, a Zarr array.
+"""Targets for the tiles of P: an array of the caller, a .npy file, a Zarr array.
 
-Files are written under a temporary name (`system.output`), and renamed when every tile is in them. A tile is durable
+Files are written under a temporary name (`system.output`), and renamed when they are complete. A tile is durable
 when `sync` returns: only then may a journal record it.
 """
 
@@ -73,7 +73,7 @@ class NpyTarget:
         return self.__dict__ | {"_file": -1}  # the receiver opens the file again
 
     def begin(self) -> None:
-        """Create the file with its whole size: a disk that is too small fails now, not at the last tile."""
+        """Create the file with its full size, so that a disk that is too small fails now."""
         header = io.BytesIO()
         known = {"descr": np.lib.format.dtype_to_descr(self.dtype.numpy), "fortran_order": False, "shape": self.shape}
         np.lib.format.write_array_header_1_0(header, known)
@@ -127,7 +127,7 @@ class NpyTarget:
 
 
 class ZarrTarget:
-    """A Zarr array, written as `part`. Tiles hold whole chunks, so a chunk is written once."""
+    """A Zarr array, written as `part`. Tiles consist of whole chunks, so a chunk is written once."""
 
     def __init__(self, path: Path, part: Path, shape: tuple[int, int], dtype: DType, chunk: int = 1024) -> None:
         self.path, self.part = path, part
@@ -135,14 +135,14 @@ class ZarrTarget:
         self.grain: tuple[int, int] | None = (max(1, min(chunk, shape[0])), max(1, min(chunk, shape[1])))
         self._array: Any = None
         self._written: set[str] = set()  # keys of chunks that are not synced yet
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_array": None, "_turn": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def begin(self) -> None:
         assert self.grain is not None
@@ -162,7 +162,7 @@ class ZarrTarget:
     def write(self, rows: slice, cols: slice, part: Array) -> None:
         _put_chunks(self._array, rows, cols, part, str(self.path))
         (tall, wide), named = self._array.chunks, self._array.metadata.encode_chunk_key
-        with self._turn:
+        with self._lock:
             for i in range(rows.start // tall, -(-rows.stop // tall)):
                 self._written.update(named((i, j)) for j in range(cols.start // wide, -(-cols.stop // wide)))
 
@@ -171,7 +171,7 @@ class ZarrTarget:
 
     def sync(self) -> None:
         """Zarr keeps no file open: the written chunks and their folders are synced by name."""
-        with self._turn:
+        with self._lock:
             written, self._written = self._written, set()
         with disk(self.path):
             folders: set[Path] = set()
@@ -193,7 +193,7 @@ class ZarrTarget:
 
 
 def sync_tree(root: Path) -> None:
-    """Every file and folder of a store."""
+    """Sync every file and folder of a store."""
     for folder, _, names in os.walk(root, topdown=False):
         for name in names:
             _sync_file(Path(folder) / name)
@@ -229,7 +229,7 @@ class ZarrArrayTarget:
 
 
 def _put_chunks(array: Any, rows: slice, cols: slice, part: Array, name: str) -> None:
-    """A band of rows at a time: Zarr copies what it encodes."""
+    """Write a band of rows at a time, because Zarr copies what it encodes."""
     step = max(1, BAND // max(1, part.shape[1] * part.itemsize) // array.chunks[0]) * array.chunks[0]
     for top in range(0, part.shape[0], step):
         band = part[top : top + step]

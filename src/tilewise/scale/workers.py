@@ -26,8 +26,8 @@ class Workers:
     count: int
     steps: float  # a second and worker
     bandwidth: float  # bytes a second that one worker receives
-    memory: int = 0  # bytes each; 0 where it does not matter
-    overlap: bool = True  # whether panels are read while others are multiplied
+    memory: int = 0  # bytes of each; 0: unlimited
+    overlap: bool = True  # panels are read while others are multiplied
     start: float = 0.0  # seconds before the first and after the last task
 
 
@@ -145,7 +145,7 @@ def plan_workers(problem: Problem, workers: Workers) -> list[Spread]:
 
 
 def _grids(problem: Problem, workers: Workers, layers: int) -> list[Spread]:
-    """A tile for each worker of a layer, in every shape of the grid."""
+    """Every grid shape with a tile for each worker of a layer."""
     a_layer = workers.count // layers
     made = []
     for rows in range(1, a_layer + 1):

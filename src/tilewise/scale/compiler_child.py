@@ -1,7 +1,7 @@
-"""Kernels compiled by a child process: LLVM takes 60 MB while it compiles, which a small budget needs for tiles.
+"""Kernels compiled by a child process: LLVM takes 60 MB to compile, which a small budget needs for tiles.
 
 The child is forked before any thread is started (opening a Zarr array starts one, and forking beside threads is not
-safe), and waits for the schedule. Where that is impossible, this process compiles the kernels when it needs them.
+safe), and waits for the schedule. If that is impossible, this process compiles the kernels when it needs them.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from tilewise.system.parent import forked
 
 
 class CompilerChild:
-    """`with CompilerChild(wanted) as compiler:` forks it; `compiler.compile(schedule)` lets it fill the disk cache."""
+    """A context manager that forks the child; `compile(schedule)` lets it fill the disk cache."""
 
     def __init__(self, wanted: bool) -> None:
         self.child, self.pipe = 0, -1
         if not wanted or not hasattr(os, "fork") or threading.active_count() > 1:
             return
-        taken, self.pipe = os.pipe()
+        read_end, self.pipe = os.pipe()
         self.child = forked()
         if self.child:
-            os.close(taken)
+            os.close(read_end)
             return
         try:
-            os.close(self.pipe)  # so that the child reads EOF when the parent ends
-            with open(taken, "rb") as pipe, contextlib.suppress(EOFError):
+            os.close(self.pipe)  # the child's copy, so that it reads EOF when the parent ends
+            with open(read_end, "rb") as pipe, contextlib.suppress(EOFError):
                 load_kernels(pickle.load(pipe))
         finally:
             os._exit(0)
