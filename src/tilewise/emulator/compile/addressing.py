@@ -111,7 +111,7 @@ class PlaceCompiler(TypeResolver):
         site = self.new_site(node)
         if variable.storage == "reference":
             slot = variable.slot
-            pointer = Operand(Pointer(variable.type), lambda c: c.f[slot], pure=True)
+            pointer = Operand(Pointer(variable.type), lambda c: c.registers[slot], pure=True)
             return Lvalue("pointer", variable.type, site, variable, pointer)
         return Lvalue(variable.storage, variable.type, site, variable)
 
@@ -229,7 +229,7 @@ class PlaceCompiler(TypeResolver):
         type_, span = place.type, place.site.span
 
         def fn(c: Context) -> Any:
-            value = c.f[slot]
+            value = c.registers[slot]
             return value if value is not UNSET else unset(c, slot, type_, name, span)
 
         e = Operand(
@@ -239,7 +239,7 @@ class PlaceCompiler(TypeResolver):
         if symbol is not None and variable.row_slot >= 0:
             row_slot = variable.row_slot
             e.symbol, e.guessed = symbol, key in self.flow.guessed
-            e.row = lambda c: c.f[row_slot] if c.f[row_slot] is not UNSET else np.int32(0)
+            e.row = lambda c: c.registers[row_slot] if c.registers[row_slot] is not UNSET else np.int32(0)
             if symbol == MIXED:
                 e.row = None
         return e
@@ -348,5 +348,5 @@ def unset(c: Context, slot: int, type_: Type, name: str, span: Any) -> Any:
     if c.checks:
         c.collector.add(c, Kind.UNINITIALISED_READ, span, c.active_lanes(), array=name, access="register")
     value = poison(dtype_of(type_))
-    c.f[slot] = value
+    c.registers[slot] = value
     return value

@@ -211,15 +211,15 @@ class AssignCompiler(PlaceCompiler):
             if row_slot >= 0:
                 rows = row(c) if row is not None else np.int32(0)
                 if declare:
-                    c.f[row_slot], c.declared[row_slot] = rows, c.mask
+                    c.registers[row_slot], c.declared[row_slot] = rows, c.mask
                 else:
                     lvalue.register_store(c, row_slot, rows)
             if declare:
-                c.f[slot], c.declared[slot] = out, c.mask
+                c.registers[slot], c.declared[slot] = out, c.mask
             else:
                 lvalue.register_store(c, slot, out)
             if summed and c.recorder is not None:
-                c.recorder.sum(c, line, name, c.f[slot])
+                c.recorder.sum(c, line, name, c.registers[slot])
             return out
 
         return Operand(variable.type, run, pure=False, shared=value.shared)

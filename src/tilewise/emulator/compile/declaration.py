@@ -113,14 +113,14 @@ class DeclarationCompiler(CallCompiler):
             def cells(c: Context) -> None:
                 made = Cells(name, len(dtypes), dtypes, dims)
                 made.mask = c.mask
-                c.f[slot] = made
+                c.registers[slot] = made
 
             return cells
 
         def register(c: Context) -> None:
-            c.f[slot], c.declared[slot] = UNSET, c.mask
+            c.registers[slot], c.declared[slot] = UNSET, c.mask
             if row_slot >= 0:
-                c.f[row_slot], c.declared[row_slot] = UNSET, c.mask
+                c.registers[row_slot], c.declared[row_slot] = UNSET, c.mask
 
         return register
 

@@ -308,7 +308,7 @@ class InlineCompiler(ExprCompiler):
         slot, fn = variable.slot, address.fn
 
         def run(c: Context) -> None:
-            c.f[slot], c.declared[slot] = fn(c), c.mask
+            c.registers[slot], c.declared[slot] = fn(c), c.mask
 
         return run
 
@@ -328,7 +328,7 @@ class InlineCompiler(ExprCompiler):
             cells = Cells(name, len(dtypes), dtypes, dims)
             cells.mask = c.mask
             cells.values = lvalue.unpack(type_, fn(c))
-            c.f[slot] = cells
+            c.registers[slot] = cells
 
         return run
 

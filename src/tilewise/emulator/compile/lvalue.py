@@ -67,7 +67,7 @@ def locate_cells(place: Lvalue) -> Fn:
     site = place.site
 
     def locate(c: Context) -> Any:
-        cells = c.f[slot]
+        cells = c.registers[slot]
         index: Any = offset
         for fn, stride, length in subs:
             value = fn(c)
@@ -322,11 +322,11 @@ def pointer_store(c: Context, site: Site, located: Any, type_: Type, value: Any)
 
 
 def register_store(c: Context, slot: int, value: Any) -> None:
-    old = c.f[slot]
+    old = c.registers[slot]
     if c.mask is c.declared[slot] or old is UNSET:
-        c.f[slot] = value
+        c.registers[slot] = value
     else:
-        c.f[slot] = merge(c.mask, value, old)
+        c.registers[slot] = merge(c.mask, value, old)
 
 
 def pointer_to(located: Any, kind: str) -> Pointer:

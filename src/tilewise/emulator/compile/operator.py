@@ -66,7 +66,7 @@ class OperatorCompiler(AssignCompiler):
             if place.variable is not None and place.kind == "pointer" and not place.subscripts:
                 slot = place.variable.slot
                 if place.variable.storage == "reference" and not place.offset:
-                    return Operand(Pointer(place.type), lambda c: c.f[slot])
+                    return Operand(Pointer(place.type), lambda c: c.registers[slot])
             return self.address(place, Pointer(place.type))
         e = self.expr(node.operand)
         if isinstance(e.type, Record):

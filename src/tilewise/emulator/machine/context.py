@@ -54,8 +54,8 @@ class Context(Lanes):
         """`blocks` are the linear numbers of the blocks of this batch; `lanes` restricts it to some of their lanes
         (for schedules that run a few threads at a time)."""
         super().__init__(geometry, blocks, lanes)
-        self.f: list[Any] = [UNSET] * slots
-        self.declared: list[Any] = [None] * slots
+        self.registers: list[Any] = [UNSET] * slots  # values, Cells or Pointers of the kernel's variables
+        self.declared: list[Any] = [None] * slots  # the mask at the declaration of each
         self.memo: list[Any] = [None] * memos
         self.loops: list[Loop] = []
         self.frames: list[Frame] = []

@@ -113,11 +113,11 @@ def bind_arguments(c: Context, launch: Launch) -> None:
         if variable.storage == "cells":
             cells = Cells(variable.name, leaf_count(variable.type), dtypes_of(variable.type))
             cells.values = list(value) if not isinstance(variable.type, (Scalar, PointerTo)) else [value]
-            c.f[variable.slot] = cells
+            c.registers[variable.slot] = cells
         else:
-            c.f[variable.slot] = value
+            c.registers[variable.slot] = value
     for slot, buffer in zip(launch.program.array_slots, launch.globals, strict=True):
-        c.f[slot] = Pointer(buffer, ZERO)
+        c.registers[slot] = Pointer(buffer, ZERO)
     c.symbols = [launch.symbols.get(s, 0) if isinstance(s, str) else s for s in launch.program.symbols]
 
 
