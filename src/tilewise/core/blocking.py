@@ -22,6 +22,7 @@ SMALL_P = 256 * 256  # cells of such a P
 # packing would only add traffic (2x10^6x8 float32 took 4.2 times as long with `packed`, 16x10^5x16 int32 1.3 times)
 THIN_ROW = 192
 SHORT = 2**16  # multiply-add steps below which the call overhead exceeds the kernel's time
+AMX_TILE = 32, 32  # MR, NR: four accumulator tiles of 16 x 16, which leaves two tile registers each for M and N
 DEPTH = 384  # KC: a larger one visits P less often, but leaves no room in the L1 cache
 
 
@@ -41,6 +42,8 @@ class Blocking(NamedTuple):
     k_pack: int = 1  # consecutive k per 32-bit lane: 4 bytes or 2 16-bit integers, for VNNI, sdot and pmaddwd
     pairs: bool = False  # complex operands are read in place, as pairs of real numbers
     symmetric: bool = False  # tiles left of the diagonal of P are not computed but mirrored
+    amx: bool = False  # the microkernel multiplies AMX tiles
+    rounds: bool = False  # the microkernel rounds its sums to P's dtype: KC is all of k
 
     def computed_share(self, m: int) -> float:
         """The fraction of P's tiles that is computed, for a P of m rows."""
@@ -61,6 +64,7 @@ class RegisterTile:
     vector_bytes: int
     registers: int
     byte_dots: bool = False
+    matrix_tiles: bool = False
 
     @once
     def neon(self) -> bool:

@@ -27,6 +27,8 @@ class Machine:
     vector_bytes: int = 0  # width of a CPU's vector registers; 0 where no kernel can be compiled
     registers: int = 0
     byte_dots: bool = False  # has 4-way byte dot products (VNNI, dotprod)
+    matrix_tiles: bool = False  # has AMX, and this process may use it
+    refused: str = ""  # why this process may not use AMX, where the CPU has it
     tuned: TunedTable | None = field(default=None, hash=False)  # measured on this model of card
 
     def __hash__(self) -> int:

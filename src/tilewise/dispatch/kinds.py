@@ -42,7 +42,7 @@ class Kind:
 
     @cached_property
     def tile(self) -> RegisterTile:
-        return tile_of(self.problem, self.machine.vector_bytes, self.machine.registers, self.machine.byte_dots)
+        return tile_of(self.problem, self.machine)
 
     @cached_property
     def most(self) -> int:

@@ -40,7 +40,8 @@ def _plan(problem: Problem, machine: Machine, kernel: str | None, tile: int | No
 
 
 def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-    from tilewise.backends.cpu.registry import FAMILIES, choose
+    from tilewise.backends.cpu.kernels.interleaved.model import is_for_amx
+    from tilewise.backends.cpu.registry import FAMILIES, choose, tile_of
 
     if problem.epilogue:
         return epilogue_after(_plan(problem.bare, machine, kernel, tile), problem)
@@ -57,13 +58,16 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
     compiled = machine.vector_bytes > 0 and has_kernel(problem) and (problem.k > 0 or problem.return_arg)
     if kernel == "reference" or not compiled:
         return replace(_by_reference(problem, machine, kernel, tile), floor=floor, bound=bound, predicted=floor)
-    cut = choose(problem, machine.vector_bytes, machine.registers, kernel, byte_dots=machine.byte_dots)
+    cut = choose(problem, machine, kernel)
     packed_bytes = (cut.MC + cut.NC) * cut.KC * problem.algebra.partial.itemsize
     geometry = Geometry((1, 1), cut.MC, cut.NC, cut.KC, packed_bytes)
     plan = assemble(problem, machine, "cpu", cut.kernel, FAMILIES[cut.kernel].idea, cut.NR, geometry)
-    text = f"MR {cut.MR} x NR {cut.NR} in registers; strips of KC {cut.KC}, MC {cut.MC}, NC {cut.NC}"
+    where = "AMX tiles" if cut.amx else "registers"
+    text = f"MR {cut.MR} x NR {cut.NR} in {where}; strips of KC {cut.KC}, MC {cut.MC}, NC {cut.NC}"
     ignored = f"tile={tile} is ignored: the cpu engine fits its own tiles to registers and caches"
     notes: tuple[str, ...] = () if tile is None else (ignored,)
+    if machine.refused and is_for_amx(problem, tile_of(problem, replace(machine, matrix_tiles=True))):
+        notes += (machine.refused,)
     if cut.symmetric:
         notes += (f"symmetric: {cut.computed_share(problem.m):.2f} of the tiles",)
     return plan.but(floor=floor, bound=bound, predicted=floor, why=cut.why, notes=notes, blocking=cut, cut=text)

@@ -11,7 +11,7 @@ import itertools
 import random
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,12 @@ from tilewise.algebra.to_llvm import part
 from tilewise.backends.cpu import run as cpu
 from tilewise.backends.cpu.family import views
 from tilewise.backends.cpu.kernels.weights.text import weights_module
-from tilewise.backends.cpu.limits import NOMINAL
+from tilewise.backends.cpu.limits import NOMINAL, with_instructions
 from tilewise.backends.cpu.ready import arithmetic_of
 from tilewise.backends.cpu.registry import FAMILIES, choose
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.target import (
+    AMX,
     Cpu,
     Target,
     executable,
@@ -102,8 +103,7 @@ def problem_of(case: Case) -> Problem:
 @lru_cache(maxsize=8)
 def planned(case: Case, target: Target) -> Plan:
     problem = problem_of(case)
-    machine = replace(NOMINAL, vector_bytes=target.vector_bytes, registers=target.registers, byte_dots=target.byte_dots)
-    return make_plan(problem, machine, case.kernel)
+    return make_plan(problem, with_instructions(NOMINAL, 1, target), case.kernel)
 
 
 def poison(dtype: np.dtype[Any]) -> Any:
@@ -240,8 +240,8 @@ LONG = (64, 65, 67, 70, 129)  # of a kernel that takes whole vectors along k
 def widest_tile(target: Target, ring: str, dtype: str, kernel: str) -> tuple[int, int]:
     """MR and NR."""
     number = DTYPES[dtype]
-    cut = choose(Problem(9, 9, 9, (), number, number, find_semiring(ring), *[row_major(9, 9)] * 3),
-                 target.vector_bytes, target.registers)  # fmt: skip
+    problem = Problem(9, 9, 9, (), number, number, find_semiring(ring), *[row_major(9, 9)] * 3)
+    cut = choose(problem, with_instructions(NOMINAL, 1, target))
     return cut.MR, cut.NR if kernel == "bits" or cut.columns == 1 else cut.NR // cut.columns
 
 
@@ -271,7 +271,8 @@ def tile_of(target: Target, ring: str, dtype: str) -> RegisterTile:
     ring_, partial = find_semiring(ring), find_semiring(ring).over(DTYPES[dtype]).partial
     rows, vectors = register_tile(target.vector_bytes, target.registers, partial, ring_.add, ring_.mul)
     lanes = target.vector_bytes // part(partial).itemsize
-    return RegisterTile(rows, vectors * lanes, target.vector_bytes, target.registers, target.byte_dots)
+    has = with_instructions(NOMINAL, 1, target)
+    return RegisterTile(rows, vectors * lanes, has.vector_bytes, has.registers, has.byte_dots, has.matrix_tiles)
 
 
 def fits(case: Case, target: Target) -> bool:
@@ -295,10 +296,12 @@ def here(name: str) -> Target:
 
 
 def targets_on(cpu: Cpu) -> dict[str, Target]:
-    """What a CPU executes, with and without instructions that take bytes by fours."""
+    """What a CPU executes, with and without instructions that take bytes by fours, and with AMX."""
     found = {name: plain_target(name, cpu) for name in sets_of(cpu)}
     fours = [name for name in found if has_byte_dots(name, cpu)]
-    return found | {f"{name}, bytes by fours": plain_target(name, cpu, byte_dots=True) for name in fours}
+    found |= {f"{name}, bytes by fours": plain_target(name, cpu, byte_dots=True) for name in fours}
+    amx = all(cpu.features.get(name, False) for name in AMX)
+    return found | ({"avx512, AMX": plain_target("avx512", cpu, byte_dots=True, amx=True)} if amx else {})
 
 
 def sets_here() -> tuple[str, ...]:

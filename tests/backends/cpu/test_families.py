@@ -14,6 +14,7 @@ from tilewise.backends.cpu import registry
 from tilewise.backends.cpu.family import CpuFamily
 from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents
+from tilewise.backends.cpu.limits import NOMINAL, with_instructions
 from tilewise.backends.cpu.registry import FAMILIES, TIERS
 from tilewise.backends.cpu.runtime.target import known_target
 from tilewise.core.problem import Problem, row_major
@@ -27,7 +28,7 @@ def chosen(name: str, dtype: str, ring: str, shape: tuple[int, int, int]) -> str
     target, number = known_target(name), DTYPES[dtype]
     layouts = row_major(m, k), row_major(k, n), row_major(m, n)
     problem = Problem(m, k, n, (), number, number, find_semiring(ring), *layouts)
-    return registry.choose(problem, target.vector_bytes, target.registers).kernel
+    return registry.choose(problem, with_instructions(NOMINAL, 1, target)).kernel
 
 
 @pytest.fixture
@@ -144,7 +145,7 @@ def test_avx512_packs_few_columns_at_a_time_beside_few_rows(rows: int, panels: i
     )  # fmt: skip
     for name, group in (("avx512", panels), ("avx2", 12)):
         target = known_target(name)
-        cut = registry.choose(problem, target.vector_bytes, target.registers)
+        cut = registry.choose(problem, with_instructions(NOMINAL, 1, target))
         assert (cut.kernel, cut.group) == ("packed_n", group * cut.NR), name
 
 
@@ -164,7 +165,7 @@ def test_two_threads_share_the_rows_of_what_is_written_more_than_read() -> None:
         155, 10, 1243, (), number, number, find_semiring("plus_times"),
         row_major(155, 10), row_major(10, 1243), row_major(155, 1243),
     )  # fmt: skip
-    cut = registry.choose(problem, target.vector_bytes, target.registers)
+    cut = registry.choose(problem, with_instructions(NOMINAL, 1, target))
     a = arithmetic(problem.algebra, number, number, target)
     made = FAMILIES["packed_n"].tasks(a, cut, Extents(155, 10, 1243, 1, True, False, 2))
     assert (made.tasks_n, made.task_n) == (1, 1243)
@@ -179,7 +180,7 @@ def test_many_threads_have_two_pieces_each() -> None:
         248, 483, 882, (), number, number, find_semiring("plus_times"),
         row_major(248, 483), row_major(483, 882), row_major(248, 882),
     )  # fmt: skip
-    cut = registry.choose(problem, target.vector_bytes, target.registers)
+    cut = registry.choose(problem, with_instructions(NOMINAL, 1, target))
     a = arithmetic(problem.algebra, number, number, target)
     counts = {
         threads: FAMILIES["packed_n"].tasks(a, cut, Extents(248, 483, 882, 1, True, False, threads)).count

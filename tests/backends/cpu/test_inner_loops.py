@@ -18,6 +18,7 @@ from tilewise.backends.cpu.kernels.floyd.text import floyd_module
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.backends.cpu.kernels.shared.grid import tallest, widest
+from tilewise.backends.cpu.limits import NOMINAL, with_instructions
 from tilewise.backends.cpu.peak import peak_module, sums_of
 from tilewise.backends.cpu.registry import FAMILIES, choose
 from tilewise.backends.cpu.runtime.target import known_target
@@ -95,12 +96,13 @@ def test_neons_single_row_does_not_spill(cpu: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_neon_packs_both_sides_of_what_is_high_and_wide(dtype: str) -> None:
     """Timed on Neoverse-N1: `packed_n` is faster until P has some hundreds of rows and of columns."""
-    draw, neon, number = random.Random(17), known_target("neon"), DTYPES[dtype]
+    draw, number = random.Random(17), DTYPES[dtype]
+    neon = with_instructions(NOMINAL, 1, known_target("neon"))
     for _ in range(300):
         m, k, n = (round(3000 ** draw.random()) for _ in range(3))
         where = row_major(m, k), row_major(k, n), row_major(m, n)
         problem = Problem(m, k, n, (), number, number, find_semiring("plus_times"), *where)
-        chosen = choose(problem, neon.vector_bytes, neon.registers).kernel
+        chosen = choose(problem, neon).kernel
         if k >= 40 and min(m, n) > 40:
             assert (chosen == "packed") == (m >= 400 and n >= 256), (problem, chosen)
 

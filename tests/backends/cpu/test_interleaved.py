@@ -18,7 +18,7 @@ from tilewise.backends.cpu import run as cpu
 from tilewise.backends.cpu.kernels.dots.text import widest
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.backends.cpu.kernels.short_rows.model import tile_rows
-from tilewise.backends.cpu.limits import NOMINAL
+from tilewise.backends.cpu.limits import NOMINAL, with_instructions
 from tilewise.backends.cpu.registry import FAMILIES
 from tilewise.backends.cpu.runtime.target import Target, is_arm, known_target, probed
 from tilewise.core.plan import Plan
@@ -36,8 +36,7 @@ KERNELS = ("interleaved", "short_dots", "short_rows")
 
 
 def planned(problem: Problem, target: Target, kernel: str) -> Plan:
-    machine = replace(NOMINAL, vector_bytes=target.vector_bytes, registers=target.registers, byte_dots=target.byte_dots)
-    return make_plan(problem, machine, kernel)
+    return make_plan(problem, with_instructions(NOMINAL, 1, target), kernel)
 
 
 def problem_of(

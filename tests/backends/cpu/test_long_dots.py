@@ -17,6 +17,7 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.backends.cpu import registry
 from tilewise.backends.cpu.kernels.shared import tasks
+from tilewise.backends.cpu.limits import NOMINAL, with_instructions
 from tilewise.backends.cpu.runtime.target import known_target
 from tilewise.core.problem import Layout, Problem, row_major
 
@@ -39,8 +40,8 @@ def chosen(target: str, shape: tuple[int, int, int], m: str, n: str = "", ring: 
     types = DTYPES[m], DTYPES[n or m]
     lays = lay_m, lay_n, row_major(rows, columns)
     problem = Problem(rows, k, columns, more.pop("stack", ()), *types, find_semiring(ring), *lays, **more)
-    machine = known_target(target)
-    return registry.choose(problem, machine.vector_bytes, machine.registers).kernel
+    machine = with_instructions(NOMINAL, 1, known_target(target))
+    return registry.choose(problem, machine).kernel
 
 
 @pytest.mark.parametrize("target", TARGETS)

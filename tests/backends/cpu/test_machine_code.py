@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ from tilewise.backends.cpu.kernels.packed.text import packed_module
 from tilewise.backends.cpu.kernels.packed_n.text import packed_n_module
 from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.backends.cpu.kernels.unpacked.text import REMEMBERED, _is_new, unpacked_module
-from tilewise.backends.cpu.limits import NOMINAL
+from tilewise.backends.cpu.limits import NOMINAL, with_instructions
 from tilewise.backends.cpu.run import run
 from tilewise.backends.cpu.runtime import compile
 from tilewise.backends.cpu.runtime.target import (
@@ -54,7 +53,7 @@ def multiply(target: Target, ring: str, dtype: str, shape: tuple[int, int, int])
     m, k, n = shape
     M, N = (rng.integers(0, 5, s).astype(DTYPES[dtype].numpy) for s in ((m, k), (k, n)))
     problem = problem_of_shape(m, k, n, dtype, ring)
-    machine = replace(NOMINAL, vector_bytes=target.vector_bytes, registers=target.registers)
+    machine = with_instructions(NOMINAL, 1, target)
     P = np.empty((m, n), problem.result.numpy)
     run(make_plan(problem, machine), M, N, P, target=target)
     return P, tw.matmul(M, N, semiring=ring, kernel="reference")

@@ -93,6 +93,13 @@ def texts_for(target: Target) -> Iterator[str]:
     if k_pack > 1:
         a = arithmetic(ring.over(DTYPES["int32"]), byte, byte, target, k_pack=k_pack)
         yield module([short_dots._dot(a, 2, 2), interleave_function(a, "pack", a.width, byte, sums=a.compensates)])
+    if target.amx:
+        for number, wanted in ((byte, DTYPES["int32"]), (DTYPES["bfloat16"], DTYPES["bfloat16"])):
+            rounds = number is wanted
+            a = arithmetic(
+                ring.over(wanted), number, number, target, k_pack=4 // number.itemsize, amx=True, rounds=rounds
+            )
+            yield FAMILIES["interleaved"].text(a)
 
 
 def scanned(target: Target, cpu: Cpu) -> list[tuple[str, tuple[str, ...]]]:

@@ -9,23 +9,30 @@ from functools import lru_cache
 import numpy as np
 
 from tilewise.backends.cpu.runtime.pool import available_cores, num_threads
-from tilewise.backends.cpu.runtime.target import host_target
+from tilewise.backends.cpu.runtime.systems import system_of
+from tilewise.backends.cpu.runtime.target import Target, host_target
 from tilewise.core.machine import Machine
 from tilewise.system.timing import least_seconds
 
+AMX_RATES = {"bfloat16": 16, "int8": 32, "uint8": 32}  # steps per step of float32 on the vector units
 NOMINAL = Machine("cpu", "this CPU", 1, 1e10, {"": 1e9}, source="nominal")
 
 
 def host_machine(measured: bool = False) -> Machine:
     """The vector registers and threads; `measured`: with the rates and bandwidth of this machine."""
-    target = host_target()
-    vectors = target.vector_bytes, target.registers, target.byte_dots
-    return _with_vectors(_measured() if measured else NOMINAL, num_threads(), *vectors)
+    return with_instructions(_measured() if measured else NOMINAL, num_threads(), host_target())
 
 
 @lru_cache(maxsize=16)
-def _with_vectors(machine: Machine, threads: int, vector_bytes: int, registers: int, byte_dots: bool) -> Machine:
-    return replace(machine, units=threads, vector_bytes=vector_bytes, registers=registers, byte_dots=byte_dots)
+def with_instructions(machine: Machine, threads: int, target: Target) -> Machine:
+    """The machine with so many threads and a target's instructions; with AMX only if the system permits it."""
+    amx = target.amx and system_of().permits_amx()
+    rates = {dtype: times * machine.step_rate("float32") for dtype, times in AMX_RATES.items()} if amx else {}
+    refused = "AMX is not used: the system does not permit it to this process" if target.amx and not amx else ""
+    return replace(
+        machine, units=threads, vector_bytes=target.vector_bytes, registers=target.registers,
+        byte_dots=target.byte_dots, matrix_tiles=amx, refused=refused, tensor_rates=rates,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=1)

@@ -32,6 +32,7 @@ ZERO_OFFSET_ADDRESS = ZERO_OFFSET.ctypes.data
 # up to so many rows of P one thread packs N a group at a time, which stays in L2: each panel is read only a few times
 # (18x596x5834 of float64 by column-major M 1.24 times as fast, 30x500x3000 of int32 over min_plus 1.46 times)
 LOW_P = 64
+AMX_VECTORS = 8  # with what packing takes
 
 
 @lru_cache(maxsize=512)
@@ -42,7 +43,7 @@ def kernel_for(name: str, a: Arithmetic) -> dict[str, int]:
 
 def arithmetic_of(problem: Problem, cut: Blocking, target: Target) -> Arithmetic:
     """The arithmetic of a blocking's kernel."""
-    how = problem.return_arg, cut.columns > 1, cut.k_pack, cut.pairs
+    how = problem.return_arg, cut.columns > 1, cut.k_pack, cut.pairs, cut.amx, cut.rounds
     return arithmetic(problem.algebra, problem.dtype_m, problem.dtype_n, target, cut.swapped, *how)
 
 
@@ -62,12 +63,13 @@ class Kernel:
         self.onto = problem.algebra if problem.accumulate else None
         self.result = problem.result.numpy
         self.dtypes = problem.dtype_m.numpy, problem.dtype_n.numpy
-        self.lanes = 1 if a.heavy else a.lanes  # a heavy step takes as long as a vector of light ones, and longer
+        # a heavy step takes as long as a vector of light ones, and longer; AMX multiplies sixteen vectors at a time
+        self.lanes = 1 if a.heavy else a.lanes * (AMX_VECTORS if a.amx else 1)
 
 
 def _kernel_of(problem: Problem, cut: Blocking, target: Target) -> Kernel:
     """Cached for all sizes of a problem."""
-    key = cut.kernel, cut.swapped, cut.k_pack, cut.pairs
+    key = cut.kernel, cut.swapped, cut.k_pack, cut.pairs, cut.amx, cut.rounds
     found: Kernel | None = problem.shared.get(key)
     if found is None or found.a.target is not target:
         found = problem.shared[key] = Kernel(problem, cut, target)
@@ -150,7 +152,7 @@ class Ready:
         if (
             workers == 1
             and m <= LOW_P
-            and cut.kernel == PACKED.name
+            and (cut.kernel == PACKED.name or cut.amx)
             and not (kernel.a.parts > 1 or kernel.a.target.by_lane)
         ):
             cut = cut._replace(NC=min(cut.NC, cut.group))

@@ -19,7 +19,7 @@ from tilewise.backends.cpu.kernels.dots import DOTS
 from tilewise.backends.cpu.kernels.few_columns import FEW_COLUMNS
 from tilewise.backends.cpu.kernels.few_rows import FEW_ROWS
 from tilewise.backends.cpu.kernels.interleaved import INTERLEAVED
-from tilewise.backends.cpu.kernels.interleaved.model import packs_k
+from tilewise.backends.cpu.kernels.interleaved.model import amx_blocks, k_of_word, rounds_sums, uses_amx
 from tilewise.backends.cpu.kernels.packed import PACKED
 from tilewise.backends.cpu.kernels.packed.model import SYMMETRIC
 from tilewise.backends.cpu.kernels.packed_n import PACKED_N
@@ -28,7 +28,8 @@ from tilewise.backends.cpu.kernels.short_rows import SHORT_ROWS
 from tilewise.backends.cpu.kernels.tiny import TINY
 from tilewise.backends.cpu.kernels.unpacked import UNPACKED
 from tilewise.backends.cpu.kernels.unpacked.model import FEWEST, P_APART
-from tilewise.core.blocking import Blocking, RegisterTile, even_strips, register_tile
+from tilewise.core.blocking import AMX_TILE, Blocking, RegisterTile, even_strips, register_tile
+from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.errors import UsageError
 
@@ -52,11 +53,9 @@ TIERS: tuple[tuple[CpuFamily, ...], ...] = (
 FAMILIES = {family.name: family for tier in TIERS for family in tier}
 
 
-def choose(
-    problem: Problem, vector_bytes: int, registers: int, kernel: str | None = None, *, byte_dots: bool = False
-) -> Blocking:
-    """The cut for a problem on a machine with such vectors; `kernel` pins a family that takes it."""
-    return cut_for(problem, tile_of(problem, vector_bytes, registers, byte_dots), kernel)
+def choose(problem: Problem, machine: Machine, kernel: str | None = None) -> Blocking:
+    """The cut for a problem on a machine; `kernel` pins a family that takes it."""
+    return cut_for(problem, tile_of(problem, machine), kernel)
 
 
 def cut_for(problem: Problem, tile: RegisterTile, kernel: str | None = None) -> Blocking:
@@ -65,17 +64,16 @@ def cut_for(problem: Problem, tile: RegisterTile, kernel: str | None = None) -> 
     return _blocking(problem, family, view, tile, why)
 
 
-def tile_of(problem: Problem, vector_bytes: int, registers: int, byte_dots: bool) -> RegisterTile:
+def tile_of(problem: Problem, machine: Machine) -> RegisterTile:
     """The register tile of problems like this one, of any size."""
-    return _tile(problem.semiring, problem.algebra.partial, vector_bytes, registers, byte_dots, problem.return_arg)
+    has = machine.vector_bytes, machine.registers, machine.byte_dots, machine.matrix_tiles
+    return _tile(problem.semiring, problem.algebra.partial, problem.return_arg, *has)
 
 
 @lru_cache(maxsize=1024)
-def _tile(
-    ring: Semiring, partial: DType, vector_bytes: int, registers: int, byte_dots: bool, tracks_arg: bool
-) -> RegisterTile:
-    rows, vectors = register_tile(vector_bytes, registers, partial, ring.add, ring.mul, tracks_arg=tracks_arg)
-    return RegisterTile(rows, vectors * (vector_bytes // part(partial).itemsize), vector_bytes, registers, byte_dots)
+def _tile(ring: Semiring, partial: DType, tracks_arg: bool, width: int, registers: int, *has: bool) -> RegisterTile:
+    rows, vectors = register_tile(width, registers, partial, ring.add, ring.mul, tracks_arg=tracks_arg)
+    return RegisterTile(rows, vectors * (width // part(partial).itemsize), width, registers, *has)
 
 
 def _best(problem: Problem, tile: RegisterTile) -> tuple[CpuFamily, View, str]:
@@ -83,7 +81,7 @@ def _best(problem: Problem, tile: RegisterTile) -> tuple[CpuFamily, View, str]:
     if not tile.neon and _few_columns_of_a_column_major_m(*both):
         both = both[::-1]
     if problem.symmetric and problem.m >= SYMMETRIC and not problem.return_arg and not is_or_and(problem, tile):
-        family = INTERLEAVED if packs_k(problem, tile) else PACKED
+        family = INTERLEAVED if k_of_word(problem, tile) > 1 else PACKED
         return (family, both[0] if both[0].preferred else both[1], "N is M transposed: half of P is mirrored")
     for tier in _tiers(problem, tile):
         for view in both:
@@ -123,12 +121,16 @@ def _pinned(problem: Problem, tile: RegisterTile, kernel: str) -> tuple[CpuFamil
 def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTile, why: str) -> Blocking:
     MR, NR, itemsize = tile.MR, tile.NR * family.columns, problem.algebra.partial.itemsize
     k_pack = family.k_pack(problem, tile) if family.k_pack else 1
+    amx = family is INTERLEAVED and uses_amx(problem, tile)
     pairs = family.pairs and problem.as_pairs
-    if k_pack > 1 or pairs:  # a lane has another dtype than P
+    if amx:
+        MR, NR = AMX_TILE
+    elif k_pack > 1 or pairs:  # a lane has another dtype than P
         ring, lane = problem.semiring, part(problem.algebra.partial) if pairs else INT32
         itemsize = lane.itemsize
         MR, vectors = register_tile(tile.vector_bytes, tile.registers, lane, ring.add, ring.mul)
         NR = vectors * tile.vector_bytes // itemsize
+    rounds = amx and rounds_sums(problem, view)
     KC = 127 if problem.return_arg and itemsize == 1 else family.KC(problem)  # k counters are as wide as a lane
     MC = family.MC or ROWS_OF_M[itemsize]
     if tile.neon and itemsize >= 4 and not problem.semiring.multiplies:
@@ -139,9 +141,10 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
     if tile.vector_bytes == 64 and family is PACKED_N and view.m <= FEW_ROWS_OF_M:
         group = FEW_PANELS * NR
     NC = max(1, 16384 // itemsize // NR) * NR
-    if k_pack > 1:  # N is in cache anyway, and longer rows of P are written
+    if amx:
+        KC, NC, group = amx_blocks(problem, rounds)
+    elif k_pack > 1:  # N is in cache anyway, and longer rows of P are written
         group = max(group, NEAR // (INT32.itemsize * -(-min(KC, problem.k) // k_pack)) // NR * NR)
     symmetric = problem.symmetric and family in (PACKED, INTERLEAVED) and not problem.return_arg
-    return Blocking(
-        family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, group, why, family.columns, k_pack, pairs, symmetric
-    )
+    form = family.columns, k_pack, pairs, symmetric, amx, rounds
+    return Blocking(family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, group, why, *form)

@@ -20,6 +20,7 @@ from tilewise.system.once import once
 
 INSTRUCTION_SETS = ("avx512", "avx2", "neon", "generic")
 BYTE_DOTS = {64: "avx512vnni", 32: "avxvnni", 16: "dotprod"}  # vpdpbusd and sdot, by bytes of a vector
+AMX = ("amx-tile", "amx-int8", "amx-bf16", "avx512bf16")  # what its microkernel needs beside AVX-512
 ONE_VPDPWSSD = "fast-dpwssd"  # a tuning flag: without it LLVM splits each vpdpwssd into two instructions
 # features that LLVM does not detect on ARM, by the flags of /proc/cpuinfo; its names for CPUs imply them
 UNDETECTED = {
@@ -71,6 +72,11 @@ class Target:
     def byte_dots(self) -> bool:
         """Whether it has 4-way byte dot products: vpdpbusd, sdot."""
         return f"+{BYTE_DOTS[self.vector_bytes]}" in self.features.split(",")
+
+    @once
+    def amx(self) -> bool:
+        """Multiplies tiles of bytes and of bfloat16. The system's permission is another question."""
+        return {f"+{name}" for name in AMX} <= set(self.features.split(","))
 
     def lanes(self, dtype: DType) -> int:
         """Lanes of one vector of the dtype's (real) parts."""
@@ -145,12 +151,13 @@ def best_target(cpu: Cpu) -> Target:
     return target
 
 
-def plain_target(name: str, cpu: Cpu, *, byte_dots: bool = False) -> Target:
-    """An instruction set without the further features of this CPU; `byte_dots`: with byte dot products."""
+def plain_target(name: str, cpu: Cpu, *, byte_dots: bool = False, amx: bool = False) -> Target:
+    """An instruction set without the further features of this CPU, but with byte dot products or AMX."""
     target = _generic(cpu.arm) if name == "generic" else replace(known_target(name), triple="")
     features = target.features.split(",") if target.features else []
     if byte_dots:
         features += [f"+{BYTE_DOTS[target.vector_bytes]}", *([] if cpu.arm else [f"+{ONE_VPDPWSSD}"])]
+    features += [f"+{x}" for x in AMX] if amx else []
     features += [f"-{x}" for x in IMPLIED.get(target.cpu, ()) if not cpu.features.get(x, False)]
     return replace(target, features=",".join(features))
 

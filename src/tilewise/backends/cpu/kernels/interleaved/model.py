@@ -1,23 +1,51 @@
-"""`interleaved`: plus_times of integers of one and two bytes, any strides, where one instruction multiplies and adds
-several k."""
+"""`interleaved`: plus_times of integers of one and two bytes, and with AMX of bfloat16, any strides, where one
+instruction multiplies and adds several k."""
 
 from __future__ import annotations
 
 from tilewise.backends.cpu.family import View, is_dot
 from tilewise.backends.cpu.kernels.packed.model import tasks
-from tilewise.core.blocking import RegisterTile
+from tilewise.core.blocking import AMX_TILE, RegisterTile
 from tilewise.core.problem import Problem
 
-IDEA = "integers of one and two bytes: several k side by side, multiplied and added at once"
+IDEA = "consecutive k of short numbers packed into 32-bit words, multiplied and added by VNNI, pmaddwd, sdot or AMX"
 DEPTH = 1024  # k of a packed strip
 SOME = 24  # up to so many rows or columns the larger operand is better read in place, by `short_rows` or `short_dots`
 STEPS = 2**14  # from so many steps on packing pays
+AMX_ROW, AMX_DEPTH = 64, 2048  # bytes of k: of a tile, and of a strip
+ROUNDED_DEPTH = 4096  # bytes of k up to which all of k is one strip, so that the microkernel rounds its sums
+AMX_NEAR, AMX_FAR = 2**20, 2**24  # bytes of packed N: of a group, which stays in L2, and of all groups
+AMX_FEW = 12  # least rows and columns: fewer leave most of a tile of 16 empty
+AMX_LEAST = {1: (32, 2**17), 2: (8, 2**15)}  # least k and steps for which packing pays, by bytes of an element
 
-__all__ = ["IDEA", "KC", "k_pack", "suits", "takes", "tasks"]
+__all__ = ["IDEA", "KC", "k_of_word", "k_pack", "suits", "takes", "tasks"]
+
+
+def is_for_amx(problem: Problem, tile: RegisterTile) -> bool:
+    """Whether AMX multiplies such numbers: bfloat16 into float32, bytes into integers of up to 32 bits."""
+    if not tile.matrix_tiles or problem.return_arg or not problem.semiring.multiplies:
+        return False
+    partial, sources = problem.algebra.partial, (problem.dtype_m, problem.dtype_n)
+    if partial.kind in "iu":
+        return partial.itemsize <= 4 and all(x.kind in "iu" and x.itemsize == 1 for x in sources)
+    return partial.name == "float32" and all(x.name == "bfloat16" for x in sources)
+
+
+def uses_amx(problem: Problem, tile: RegisterTile) -> bool:
+    """Whether AMX multiplies them, and faster than the kernels that read thin operands in place."""
+    if not is_for_amx(problem, tile):
+        return False
+    m, k, n, (least_k, least_steps) = problem.m, problem.k, problem.n, AMX_LEAST[problem.dtype_m.itemsize]
+    return min(m, n) >= AMX_FEW and k >= least_k and m * k * n >= least_steps
+
+
+def k_of_word(problem: Problem, tile: RegisterTile) -> int:
+    """Consecutive k per packed 32-bit word, with AMX or vector instructions."""
+    return 4 // problem.dtype_m.itemsize if uses_amx(problem, tile) else k_pack(problem, tile)
 
 
 def k_pack(problem: Problem, tile: RegisterTile) -> int:
-    """Consecutive k per 32-bit lane: 4, 2, or 1 where no instruction multiplies and adds several."""
+    """Consecutive k per 32-bit lane: 4, 2, or 1 where no vector instruction multiplies and adds several."""
     partial, sources = problem.algebra.partial, (problem.dtype_m, problem.dtype_n)
     if partial.kind not in "iu" or partial.itemsize > 4 or problem.return_arg or not problem.semiring.multiplies:
         return 1
@@ -36,11 +64,18 @@ def packs_k(problem: Problem, tile: RegisterTile) -> bool:
     return k_pack(problem, tile) > 1
 
 
+def packs_words(problem: Problem, tile: RegisterTile) -> bool:
+    """Whether some sizes of the problem are packed as words."""
+    return packs_k(problem, tile) or is_for_amx(problem, tile)
+
+
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return packs_k(problem, tile)
+    return k_of_word(problem, tile) > 1
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    if uses_amx(problem, tile):
+        return "AMX multiplies tiles of 16 x 16" if view.preferred and not is_dot(view) else ""
     depth = k_pack(problem, tile)
     thin = problem.light and min(view.m, view.n) <= 16 // depth  # packing costs more than the product
     pays = view.preferred and not thin and not is_dot(view) and view.m * view.k * view.n >= STEPS
@@ -50,3 +85,20 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 def KC(problem: Problem) -> int:
     """Equal strips of k, near DEPTH."""
     return -(-problem.k // (8 * max(1, round(problem.k / DEPTH)))) * 8
+
+
+def rounds_sums(problem: Problem, view: View) -> bool:
+    """Whether AMX's microkernel has all k of its sums, rounds them and stores them to P: no strip follows to add to
+    them."""
+    one_strip = problem.k * problem.dtype_m.itemsize <= ROUNDED_DEPTH and not (problem.symmetric or problem.accumulate)
+    return one_strip and view.p_along_n and problem.result.name == "bfloat16"
+
+
+def amx_blocks(problem: Problem, rounds: bool) -> tuple[int, int, int]:
+    """KC, NC and the columns of a group: the packed N of a group stays in L2, and panels of M come from L3."""
+    itemsize = problem.dtype_m.itemsize
+    strips = 1 if rounds else max(1, round(problem.k * itemsize / AMX_DEPTH))
+    unit = AMX_ROW // itemsize
+    KC = -(-problem.k // (unit * strips)) * unit
+    panel = KC * itemsize * AMX_TILE[1]
+    return KC, max(1, AMX_FAR // panel) * AMX_TILE[1], max(1, AMX_NEAR // panel) * AMX_TILE[1]

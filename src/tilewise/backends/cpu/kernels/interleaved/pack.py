@@ -1,7 +1,8 @@
 """Packing with several k in a 32-bit word: dst[panel][word of k][lane], each of `k_pack` consecutive k of a lane.
 
 `flips`: the sign bits of bytes are flipped (+128), for vpdpbusd's unsigned operand. `sums`: a panel begins with the
-compensation for that, −128 · the sum of its bytes, for each lane.
+compensation for that, −128 · the sum of its bytes, for each lane. With AMX a panel of bfloat16 begins with its lowest
+exponent; its panels of M are packed by `pack_rows`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import scalar_kind, vector
+from tilewise.backends.cpu.kernels.shared.amx_tile import SIDE, SUBNORMAL
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import alternating
 from tilewise.backends.cpu.kernels.shared.masks import mask_below
@@ -18,6 +20,7 @@ from tilewise.system.llvm_text import IRFunction, Operand
 
 HIGH_BITS = -2139062144  # 0x80808080: 128 in each byte
 CHUNK = 16  # lanes interleaved per step
+TOGETHER = 8  # words of a panel packed before those of the next panel, for AMX: reads along N's rows are long
 AHEAD = 8  # prefetch distance in words of k: a panel is a narrow piece of each row
 
 
@@ -25,10 +28,10 @@ def interleave_function(
     a: Arithmetic, name: str, width: int, source: DType, *, flips: bool = False, sums: bool = False
 ) -> IRFunction:
     """`lane` and `step` are the strides, in elements, from lane to lane and from k to k."""
-    return _Interleave(a, name, width, source, flips, sums).function()
+    return Interleave(a, name, width, source, flips, sums).function()
 
 
-class _Interleave:
+class Interleave:
     def __init__(self, a: Arithmetic, name: str, width: int, source: DType, flips: bool, sums: bool) -> None:
         self.a, self.width, self.source, self.flips, self.sums = a, width, source, flips, sums
         self.f = IRFunction(name, PACK)
@@ -37,21 +40,40 @@ class _Interleave:
         even = width & -width
         self.chunk = min(even, CHUNK if a.k_pack == 2 else a.lanes)
         self.square = min(even, SQUARE, a.lanes)
+        self.bounds, self.head_rows = a.bounds_exponents, int(sums or a.bounds_exponents)
+        self.identity = -1 if self.bounds else 0  # of the totals that a panel begins with
         self.inside: str | None = None  # mask of the lanes that exist, at an edge
 
     def function(self) -> IRFunction:
         f = self.f
         self.whole = f.div("%kc", self.k_pack)  # full words
         self.words = self.a.emit_groups(f, "%kc")
-        self.left = f.sub("%kc", f.mul(self.whole, self.k_pack))  # elements of the last, partial word
-        self.panel = f.mul(f.add(self.words, int(self.sums)), self.width)  # words of a panel
+        self.panel = f.mul(f.add(self.words, self.head_rows), self.width)  # words of a panel
         self.panels = f.div(f.add("%lanes", self.width - 1), self.width)
 
         def not_lanes() -> None:
             f.either(f.test("eq", "%step", 1), self.along_k, self.any_strides)
 
+        if self.head_rows:
+            kind, identity = vector("i32", self.a.lanes), self.number(self.identity, self.a.lanes)
+            with f.loop(0, self.panels) as p:
+                for lane in range(0, self.width, self.a.lanes):
+                    f.store(kind, identity, f.at("i32", self.head(p.index), lane), 4)
         f.either(f.test("eq", "%lane", 1), self.along_lanes, not_lanes)
+        if self.bounds:
+            self.keep_exponents()
         return f
+
+    def keep_exponents(self) -> None:
+        """Reduce the least magnitudes of the lanes to the panel's lowest biased exponent."""
+        f, kind = self.f, "<32 x i16>"
+        with f.loop(0, self.panels) as p:
+            lanes = [(kind, f.load(kind, f.at("i32", self.head(p.index), SIDE * v), 4)) for v in range(2)]
+            least = f.call("i16", "llvm.vector.reduce.umin.v32i16", [(kind, f.call(kind, "llvm.umin.v32i16", lanes))])
+            magnitude = f.op(f"add i32 {f.op(f'zext i16 {least} to i32')}, 1")
+            exponent = f.op(f"lshr i32 {magnitude}, 7")
+            subnormal = f.op(f"icmp eq i32 {exponent}, 0")
+            f.store("i32", f.select(subnormal, "i32", SUBNORMAL, exponent), self.head(p.index), 4)
 
     # places ---------------------------------------------------------------------------------------------------
 
@@ -64,7 +86,10 @@ class _Interleave:
 
     def word_at(self, panel: str, word: Operand) -> str:
         f = self.f
-        return f.at("i32", self.head(panel), f.mul(f.add(word, int(self.sums)), self.width))
+        return f.at("i32", self.head(panel), f.mul(f.add(word, self.head_rows), self.width))
+
+    def place(self, panel: str, word: str, lane: str) -> str:
+        return self.f.at("i32", self.word_at(panel, word), lane)
 
     # words ----------------------------------------------------------------------------------------------------
 
@@ -85,8 +110,18 @@ class _Interleave:
         return str(value) if count == 1 else f"splat (i32 {value})"
 
     def add_up(self, totals: list[str], words: list[str], count: int) -> list[str]:
-        """The totals plus 128 times the sum of the bytes of each word."""
+        """The totals plus 128 times the sum of the bytes of each word; or, of bfloat16, the least of the totals and the
+        magnitudes of nonzero elements, as bits less one (which makes zero the largest)."""
         f, kind = self.f, vector("i32", count)
+        if self.bounds:
+            pair, name = f"<{2 * count} x i16>", f"llvm.umin.v{2 * count}i16"
+            result = []
+            for total, word in zip(totals, words, strict=True):
+                magnitude = f.op(f"and {pair} {f.op(f'bitcast {kind} {word} to {pair}')}, splat (i16 32767)")
+                below = f.op(f"add {pair} {magnitude}, splat (i16 -1)")
+                least = f.call(pair, name, [(pair, below), (pair, f.op(f"bitcast {kind} {total} to {pair}"))])
+                result.append(f.op(f"bitcast {pair} {least} to {kind}"))
+            return result
         if not self.sums:
             return totals
         if 4 <= count <= self.a.lanes:
@@ -104,13 +139,20 @@ class _Interleave:
         return result
 
     def start(self, count: int, many: int) -> list[tuple[str, str]]:
-        return [(vector("i32", count), self.number(0, count))] * (many if self.sums else 0)
+        return [(vector("i32", count), self.number(self.identity, count))] * (many if self.head_rows else 0)
 
-    def keep_sums(self, totals: list[str], panel: str, lane: Operand, count: int) -> None:
+    def keep_totals(self, totals: list[str], panel: str, lane: Operand, count: int) -> None:
+        """Combined with what the head of the panel has of these lanes."""
         f, kind = self.f, vector("i32", count)
         for i, total in enumerate(totals):
             place = f.at("i32", self.head(panel), lane, i * count)
-            f.store(kind, f.op(f"sub {kind} {self.number(0, count)}, {total}"), place, 4)
+            old = f.load(kind, place, 4)
+            if self.sums:
+                f.store(kind, f.op(f"sub {kind} {old}, {total}"), place, 4)
+                continue
+            pair = f"<{2 * count} x i16>"
+            both = [(pair, f.op(f"bitcast {kind} {x} to {pair}")) for x in (old, total)]
+            f.store(pair, f.call(pair, f"llvm.umin.v{2 * count}i16", both), place, 4)
 
     # loops ----------------------------------------------------------------------------------------------------
 
@@ -119,14 +161,17 @@ class _Interleave:
         under a mask, or lane by lane to the end of a vector."""
         f, count = self.f, self.chunk
         whole = f.div("%lanes", self.width)
+        bulk = f.op(f"and i64 {self.whole}, {-TOGETHER}") if self.a.amx else "0"
+        with f.loop(0, bulk, TOGETHER) as w, f.loop(0, whole) as p:  # a few rows of all panels: long reads
+            self.interleaved(p.index, "0", self.width // count, w.index, f.add(w.index, TOGETHER))
         with f.loop(0, whole) as p:
-            self.interleaved(p.index, "0", self.width // count)
+            self.interleaved(p.index, "0", self.width // count, bulk)
         with f.loop(whole, self.panels) as p:
             left = f.sub("%lanes", f.mul(whole, self.width))
             vectors = f.mul(f.div(left, count), count)
             with f.loop(0, vectors, count) as c:
                 self.interleaved(p.index, c.index, 1)
-            lanes = self.a.lanes
+            lanes = self.width if self.a.amx else self.a.lanes
             end = f.lower(f.mul(f.div(f.add(left, lanes - 1), lanes), lanes), self.width)
             with f.when(f.test("slt", vectors, left)):
                 self.edge(p.index, vectors, left, end)
@@ -148,21 +193,22 @@ class _Interleave:
         safe = f.div(f.sub("%kc", f.lower("%kc", back)), self.k_pack)
         safe = f.select(f.test("sgt", "%step", 0), "i64", safe, 0)
         with f.loop(vectors, end, count) as c:
-            self.interleaved(panel, c.index, 1, safe)
+            self.interleaved(panel, c.index, 1, stop=safe)
         self.one_by_one(panel, vectors, end, safe)
 
-    def interleaved(self, panel: str, lane: str, vectors: int, stop: str | None = None) -> None:
-        """Some vectors of a panel from `lane` on: all words, or the full ones before `stop`."""
+    def interleaved(self, panel: str, lane: str, vectors: int, start: str = "0", stop: str | None = None) -> None:
+        """Some vectors of a panel from `lane` and the word `start` on: all words, or the full ones before `stop`."""
         f, count = self.f, self.chunk
         first = f.add(f.mul(panel, self.width), lane)
-        with f.loop(0, stop or self.whole, 1, self.start(count, vectors)) as w:
+        with f.loop(start, stop or self.whole, 1, self.start(count, vectors)) as w:
             rows = [self.source_at(first, f.add(f.mul(w.index, self.k_pack), d)) for d in range(self.k_pack)]
-            for row in rows:
+            for row in rows if not self.a.amx else []:
                 ahead = f.at(self.size, row, f.mul("%step", AHEAD * self.k_pack))
                 f.prefetch(ahead)
             words = self.interleave(rows, [""] * self.k_pack, panel, w.index, lane, vectors)
             w.next = self.add_up(list(w.values), words, count)
         if stop is not None:
+            self.keep_totals(w.values, panel, lane, count)
             return
         with f.loop(
             self.whole,
@@ -172,10 +218,10 @@ class _Interleave:
         ) as w:
             k, last = f.mul(w.index, self.k_pack), f.sub("%kc", 1)
             rows = [self.source_at(first, f.lower(f.add(k, d), last)) for d in range(self.k_pack)]
-            there = [f.test("slt", d, self.left) for d in range(self.k_pack)]
+            there = [f.test("slt", f.add(k, d), "%kc") for d in range(self.k_pack)]
             words = self.interleave(rows, there, panel, w.index, lane, vectors)
             w.next = self.add_up(list(w.values), words, count)
-        self.keep_sums(w.values, panel, lane, count)
+        self.keep_totals(w.values, panel, lane, count)
 
     def interleave(
         self, rows: list[str], there: Sequence[str], panel: str, word: str, lane: str, vectors: int
@@ -231,7 +277,7 @@ class _Interleave:
                     self.store(words, f.at("i32", self.word_at(p.index, f.add(w.index, i)), r.index), side)
                     totals = self.add_up(totals, [words], side)
                 w.next = totals
-            self.keep_sums(w.values, p.index, r.index, side)
+            self.keep_totals(w.values, p.index, r.index, side)
             for i, lane in enumerate(lanes):
                 at = f.add(r.index, i)
                 with f.loop(bulk, self.whole, 1, self.start(1, 1)) as w:
@@ -239,13 +285,11 @@ class _Interleave:
                     self.store(word, f.at("i32", self.word_at(p.index, w.index), at), 1)
                     w.next = self.add_up(list(w.values), [word], 1)
                 with f.loop(self.whole, self.words, 1, [("i32", x) for x in w.values]) as w:
-                    word = self.word_of(lane, "1", f.mul(w.index, self.k_pack), self.left)
+                    k = f.mul(w.index, self.k_pack)
+                    word = self.word_of(lane, "1", k, f.lower(self.k_pack, f.sub("%kc", k)))
                     self.store(word, f.at("i32", self.word_at(p.index, w.index), at), 1)
                     w.next = self.add_up(list(w.values), [word], 1)
-                for total in w.values:
-                    place = f.at("i32", self.head(p.index), at)
-                    old = f.load("i32", place, 4)
-                    f.store("i32", f.op(f"sub i32 {old}, {total}"), place, 4)
+                self.keep_totals(w.values, p.index, at, 1)
 
     def words_along_k(self, lane: str, word: str, count: int) -> str:
         f, elements = self.f, count * self.k_pack
@@ -265,9 +309,9 @@ class _Interleave:
             with f.loop(start, self.words, 1, self.start(1, 1)) as w:
                 k = f.mul(w.index, self.k_pack)
                 word = self.word_of(place, "%step", k, f.lower(self.k_pack, f.sub("%kc", k)))
-                self.store(word, f.at("i32", self.word_at(panel, w.index), c.index), 1)
+                self.store(word, self.place(panel, w.index, c.index), 1)
                 w.next = self.add_up(list(w.values), [word], 1)
-            self.keep_sums(w.values, panel, c.index, 1)
+            self.keep_totals(w.values, panel, c.index, 1)
 
     def word_of(self, lane: str, step: str, k: str, count: str) -> str:
         """A word of the first `count` elements; the others are zeros."""

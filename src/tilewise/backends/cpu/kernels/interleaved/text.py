@@ -4,11 +4,12 @@ numbers that follow each other along k. The last word of a strip is padded with 
 from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.interleaved.pack import interleave_function
+from tilewise.backends.cpu.kernels.interleaved.pack_rows import pack_rows_function
 from tilewise.backends.cpu.kernels.packed.text import module_around, write_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 
 
 def interleaved_module(a: Arithmetic) -> str:
-    pack_m = interleave_function(a, "pack_m", a.MR, a.source_m, flips=a.compensates)
+    pack_m = pack_rows_function(a) if a.amx else interleave_function(a, "pack_m", a.MR, a.source_m, flips=a.compensates)
     pack_n = interleave_function(a, "pack_n", a.width, a.source_n, sums=a.compensates)
     return module_around(a, pack_m, pack_n, write_function(a))

@@ -29,7 +29,7 @@ def KC(problem: Problem) -> int:
 
 def needs_block(a: Arithmetic) -> bool:
     """Whether tiles cannot store into P, so that every task computes its piece in a block in the workspace."""
-    return a.result != a.partial or a.parts > 1 or a.tracks_arg or a.bits
+    return (a.result != a.partial and not a.rounds) or a.parts > 1 or a.tracks_arg or a.bits
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
@@ -43,7 +43,7 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     tasks_m, tasks_n = -(-m // task_m), -(-n // task_n)
     depth = min(cut.KC, task_k)
     packed_n = -(-min(cut.NC, task_n) // a.NR) * a.width * a.rows_n(depth) * a.parts * a.bytes
-    packed_m = -(-min(cut.MC, task_m) // a.MR) * a.MR * a.groups(depth) * a.parts * a.packed_m_bytes
+    packed_m = -(-min(cut.MC, task_m) // a.MR) * a.MR * a.rows_m(depth) * a.parts * a.packed_m_bytes
     block = task_m * (task_n // a.columns) * (a.parts * a.bytes + (8 if a.tracks_arg else 0)) + 128 if own else 0
     sums = x.members * tasks_k * m * n * a.parts * a.bytes if tasks_k > 1 else 0
     count, each = x.members * tasks_m * tasks_n * tasks_k, pages(packed_n + packed_m + block)

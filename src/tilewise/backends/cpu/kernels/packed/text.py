@@ -16,6 +16,7 @@ from functools import partial
 
 from tilewise.algebra.to_llvm import Value
 from tilewise.backends.cpu.kernels.packed.model import MIRRORED, needs_block
+from tilewise.backends.cpu.kernels.shared.amx_tile import amx_tile_function, configure, release
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, store
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
@@ -51,13 +52,14 @@ def module_around(a: Arithmetic, pack_m: IRFunction, pack_n: IRFunction, write: 
         pack_m,
         pack_n,
         merge_function(a),
-        *(tile_function(a, form) for form in forms),
+        *((amx_tile_function if a.amx else tile_function)(a, form) for form in forms),
         block_function(a, forms),
         multiply_function(a),
         write,
         run_function(a),
         reduce_function(a),
-        *([] if needs_block(a) else [_against_strip(a), *strip_functions(a), mirror_function(a)]),
+        *([] if needs_block(a) else [_against_strip(a), *strip_functions(a)]),
+        *([] if needs_block(a) or a.rounds else [mirror_function(a)]),
     ]
     return module(functions)
 
@@ -66,7 +68,9 @@ def block_function(a: Arithmetic, forms: list[TileForm]) -> IRFunction:
     """mc × nc of P from packed M and packed N: groups of columns, panels of M, tiles along the group. `kc` counts rows
     of a panel, which may hold several k each."""
     f = IRFunction("block", BLOCK)
-    panel_m, rows_n = f.mul("%kc", a.MR * a.parts * a.packed_m_bytes), a.emit_rows_n(f, "%kc")
+    if a.amx:
+        configure(f)
+    panel_m, rows_n = f.mul(a.emit_rows_m(f, "%kc"), a.MR * a.parts * a.packed_m_bytes), a.emit_rows_n(f, "%kc")
     with f.loop(0, "%nc", "%group") as g:
         stop = f.lower(f.add(g.index, "%group"), "%nc")
         with f.loop(0, "%mc", a.MR) as i:
@@ -80,7 +84,9 @@ def block_function(a: Arithmetic, forms: list[TileForm]) -> IRFunction:
                 at = f.add(f.mul(i.index, "%row_p"), f.div(j.index, a.columns))
                 plane = plane_at(f, a, "%plane", at)
                 cols = f.div(f.add(cols, a.columns - 1), a.columns)
-                _choose_width(f, a, forms, (rows, cols, M, N, f.at(a.kind, "%P", at), plane))
+                _choose_width(f, a, forms, (rows, cols, M, N, f.at(a.cell, "%P", at), plane))
+    if a.amx:
+        release(f)
     return f
 
 
@@ -132,7 +138,7 @@ def multiply_function(a: Arithmetic) -> IRFunction:
                     M = f.at(size_m, "%M", f.mul(i.index, row_m), f.mul(p.index, col_m))
                     f.invoke("pack_m", PACK, src=M, lane=row_m, step=col_m, lanes=mc, kc=kc, dst=packed_m)
                     at = f.add(f.mul(i.index, "%row_p"), f.div(j.index, a.columns))
-                    P, plane = f.at(a.kind, "%P", at), plane_at(f, a, "%plane", at)
+                    P, plane = f.at(a.cell, "%P", at), plane_at(f, a, "%plane", at)
                     f.invoke("block", BLOCK, mc=mc, nc=nc, kc=groups, M=packed_m, N="%space", P=P, plane=plane,
                         first=first, k0=f.add(p.index, "%k0"), group=group, below=below)  # fmt: skip
     return f
@@ -181,7 +187,9 @@ def run_function(a: Arithmetic) -> IRFunction:
         call(t.sums, n, f.mul(m, n), "true", t.workspace)
 
     def alone() -> None:
-        if not needs_block(a):  # P's old values may not be symmetric
+        if a.rounds:
+            call(t.P, row_p, "0", fresh, t.workspace)
+        elif not needs_block(a):  # P's old values may not be symmetric
             one_half = f.both(f.test("ne", job.field("symmetric"), 0), f.negated(fresh))
             direct = f.both(f.test("eq", col_p, 1), f.negated(one_half))
             f.either(direct, lambda: call(t.P, row_p, "0", fresh, t.workspace), own_block)

@@ -21,7 +21,7 @@ from tilewise.algebra.to_llvm import (
     vector,
 )
 from tilewise.backends.cpu.runtime.target import Target
-from tilewise.core.blocking import is_heavy, register_tile
+from tilewise.core.blocking import AMX_TILE, is_heavy, register_tile
 from tilewise.system.llvm_text import IRFunction
 from tilewise.system.once import once
 
@@ -42,6 +42,8 @@ class Arithmetic:
     bits: bool = False  # a lane is a byte with eight columns of booleans
     k_pack: int = 1  # consecutive k in a 32-bit lane of a packed panel: 4 bytes or 2 of 16 bits
     pairs: bool = False  # complex numbers read in place: dtypes are those of a part, N and P have twice the columns
+    amx: bool = False  # the microkernel multiplies AMX tiles, `k_pack` k to each word of 32 bits
+    rounds: bool = False  # the microkernel has all k of its sums, and rounds them to P's elements
 
     def __hash__(self) -> int:
         """Computed once: it is part of the key of every kernel."""
@@ -91,6 +93,8 @@ class Arithmetic:
     @once
     def tile(self) -> tuple[int, int]:
         """Rows and vectors of the register tile."""
+        if self.amx:
+            return AMX_TILE[0], AMX_TILE[1] // self.lanes
         machine = self.target.vector_bytes, self.target.registers
         return register_tile(*machine, self.partial, self.add, self.mul, tracks_arg=self.tracks_arg)
 
@@ -119,22 +123,42 @@ class Arithmetic:
     def compensates(self) -> bool:
         """Whether vpdpbusd, which takes one operand unsigned, multiplies two signed ones: M's sign bits are flipped
         (+128), and the panel of N begins with the compensation, from which sums start."""
-        both = self.source_m.kind == self.source_n.kind == "i"
+        both = self.source_m.kind == self.source_n.kind == "i" and not self.amx
         return self.k_pack == 4 and both and self.result.itemsize > 1 and not self.target.by_lane
 
+    @once
+    def bounds_exponents(self) -> bool:
+        """Whether packed panels begin with the lowest exponent of their elements: AMX flushes subnormal numbers."""
+        return self.amx and self.partial.kind == "f"
+
+    @once
+    def k_unit(self) -> int:
+        """Panels are padded to a multiple of so many k: with AMX to whole tiles of 16 words."""
+        return self.k_pack * (16 if self.amx else 1)
+
     def groups(self, k: int) -> int:
-        """Rows of a packed panel of M for so many k."""
-        return -(-k // self.k_pack)
+        """Elements or words per lane of a packed panel for so many k."""
+        return -(-k // self.k_unit) * self.k_unit // self.k_pack
+
+    def rows_m(self, k: int) -> int:
+        """Rows of a packed panel of M for so many k; with the lowest exponent one more."""
+        return self.groups(k) + self.bounds_exponents
 
     def rows_n(self, k: int) -> int:
-        """Rows of a packed panel of N for so many k; with compensation one more."""
-        return self.groups(k) + self.compensates
+        """The same of N; with compensation one more, too."""
+        return self.groups(k) + (self.compensates or self.bounds_exponents)
 
     def emit_groups(self, f: IRFunction, k: str) -> str:
-        return k if self.k_pack == 1 else f.div(f.add(k, self.k_pack - 1), self.k_pack)
+        if self.k_unit == 1:
+            return k
+        units = f.div(f.add(k, self.k_unit - 1), self.k_unit)
+        return f.mul(units, 16) if self.amx else units
+
+    def emit_rows_m(self, f: IRFunction, groups: str) -> str:
+        return f.add(groups, 1) if self.bounds_exponents else groups
 
     def emit_rows_n(self, f: IRFunction, groups: str) -> str:
-        return f.add(groups, 1) if self.compensates else groups
+        return f.add(groups, 1) if self.compensates or self.bounds_exponents else groups
 
     @once
     def repeats(self) -> int:
@@ -156,6 +180,11 @@ class Arithmetic:
     def packed_m_kind(self) -> str:
         """The type of that size."""
         return "i32" if self.spread > 1 else vector(self.kind, self.repeats)
+
+    @once
+    def cell(self) -> str:
+        """The type of what the microkernel of packed panels writes."""
+        return self.element_p if self.rounds else self.kind
 
     @once
     def same_storage(self) -> bool:
@@ -236,6 +265,8 @@ def arithmetic(
     bits: bool = False,
     k_pack: int = 1,
     pairs: bool = False,
+    amx: bool = False,
+    rounds: bool = False,
 ) -> Arithmetic:
     """The arithmetic of an algebra. `swapped` computes Pᵀ = Nᵀ ⊗ Mᵀ: M and N are exchanged, and so are x and y of
     mul."""
@@ -250,5 +281,6 @@ def arithmetic(
     if pairs:
         real = part(algebra.partial)
         return Arithmetic(add, mul, 0.0, real, real, real, real, target, pairs=True)
-    partial = DTYPES["int32"] if k_pack > 1 else algebra.partial
-    return Arithmetic(add, mul, algebra.zero, partial, source_m, source_n, algebra.result, target, arg, bits, k_pack)
+    partial = DTYPES["int32"] if k_pack > 1 and algebra.partial.kind in "iu" else algebra.partial
+    dtypes = partial, source_m, source_n, algebra.result
+    return Arithmetic(add, mul, algebra.zero, *dtypes, target, arg, bits, k_pack, amx=amx, rounds=rounds)

@@ -133,7 +133,7 @@ def _multiply_piece(a: Arithmetic) -> IRFunction:
     rows, cols = f.lower(task_m, f.sub(m, i)), f.lower(NC, f.sub(n, strip_j))
     fresh = f.test("eq", f.add(job.field("onto"), strip_k), 0)
     M = f.at(f"[{a.source_m.itemsize} x i8]", job.pointer("M"), f.mul(i, row_m), f.mul(strip_k, col_m))
-    P = f.at(a.kind, job.pointer("P"), f.mul(i, row_p), strip_j)
+    P = f.at(a.cell, job.pointer("P"), f.mul(i, row_p), strip_j)
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.field("workspace_bytes")))
     f.invoke("wait", WAIT, counter=PACKED, count=f.mul(f.add("%strip", 1), pieces_n))
     f.invoke("wait", WAIT, counter=f.add("%piece", ROWS), count="%strip")

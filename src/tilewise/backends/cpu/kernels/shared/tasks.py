@@ -16,6 +16,7 @@ BITS_ROWS = 4096  # rows of a task of bits: packing N costs more than such a blo
 STEPS_PER_THREAD = 2**15  # vector steps that justify a thread: about five microseconds
 # vector steps that loading or storing a vector of M, N or P costs in products with little arithmetic
 STEPS_PER_ACCESS = 8
+AMX_BLOCK = 512  # with AMX, which multiplies so fast that packing the operands of smaller blocks costs a fifth
 OWN_BLOCK = 384  # most rows and columns of a piece that a task computes in its own block
 SPLIT, SPLITS = 4096, 16  # where P is small, k is split into at most SPLITS parts of at least SPLIT
 # least bytes of M and N per k split where they are read once, and most splits: each takes some microseconds, and many
@@ -113,7 +114,7 @@ def shared_strips(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     task_n = share(width, workers, a.NR)
     tasks_m, tasks_n, strips = -(-m // task_m), -(-width // task_n), -(-n // cut.NC) * -(-k // cut.KC)
     strip = -(-width // a.NR) * a.NR * a.rows_n(depth)
-    each = pages(-(-task_m // a.MR) * a.MR * a.groups(depth) * a.packed_m_bytes)
+    each = pages(-(-task_m // a.MR) * a.MR * a.rows_m(depth) * a.packed_m_bytes)
     return Tasks(
         count_tasks(tasks_n, tasks_m, strips), tasks_m=tasks_m, tasks_n=tasks_n, task_m=task_m, task_n=task_n, task_k=k,
         each=each, sums=pages(min(strips, 2) * strip * a.bytes), strip=strip,
@@ -162,5 +163,6 @@ def pieces(m: int, n: int, workers: int, cut: Blocking, own: bool) -> tuple[int,
     if own and cut.columns > 1:  # a block of bits is small, and packing N for each costs more than its cells
         task_m, task_n = min(task_m, BITS_ROWS), min(task_n, 8 * cut.NR)
     elif own:
-        task_m, task_n = min(task_m, OWN_BLOCK), min(task_n, OWN_BLOCK)
+        most = AMX_BLOCK if cut.amx else OWN_BLOCK
+        task_m, task_n = min(task_m, most), min(task_n, most)
     return no_single_last_row(m, -(-task_m // cut.MR) * cut.MR, cut.MR), -(-task_n // cut.NR) * cut.NR

@@ -4,7 +4,7 @@ columns."""
 from __future__ import annotations
 
 from tilewise.backends.cpu.family import View
-from tilewise.backends.cpu.kernels.interleaved.model import SOME, STEPS, k_pack
+from tilewise.backends.cpu.kernels.interleaved.model import AMX_FEW, SOME, STEPS, k_pack, uses_amx
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, split_rows
 from tilewise.core.blocking import Blocking, RegisterTile
@@ -29,7 +29,11 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    few = view.n <= SOME and view.m >= HIGH and not _better_packed(problem, view, tile)
+    few = (
+        view.n <= (AMX_FEW if uses_amx(problem, tile) else SOME)
+        and view.m >= HIGH
+        and not _better_packed(problem, view, tile)
+    )
     return f"{view.n} columns of short integers: M is read once where it lies" if few else ""
 
 

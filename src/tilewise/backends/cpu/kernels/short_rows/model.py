@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.backends.cpu.family import View
-from tilewise.backends.cpu.kernels.interleaved.model import SOME, k_pack
+from tilewise.backends.cpu.kernels.interleaved.model import AMX_FEW, SOME, k_pack, uses_amx
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, share
 from tilewise.core.blocking import SKINNY, Blocking, RegisterTile
@@ -21,7 +21,7 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    pays = view.m <= SOME and view.k >= SKINNY
+    pays = view.m <= (AMX_FEW if uses_amx(problem, tile) else SOME) and view.k >= SKINNY
     return f"{view.m} rows of short integers: N is read once where it lies" if pays else ""
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
+from functools import lru_cache
 from pathlib import Path
 
 from tilewise.backends.cpu.runtime.systems.cores_of_threads import CoresOfThreads
 from tilewise.backends.cpu.runtime.systems.posix import Posix
 
+ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, TILE_DATA = 158, 0x1023, 18  # the system call's number on x86-64
 CGROUPS, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
@@ -17,6 +21,22 @@ class Linux(Posix):
     def cores(self) -> int:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, min(cores, cgroup_quota(CGROUPS, OWN) or cores))
+
+    def permits_amx(self) -> bool:
+        return permits_amx()
+
+
+@lru_cache(maxsize=1)
+def permits_amx() -> bool:
+    """Requested once; refused by old kernels, by sandboxes, and where a thread's alternate signal stack is too small
+    for the tiles."""
+    if platform.machine() != "x86_64":
+        return False
+    try:
+        syscall = ctypes.CDLL(None).syscall
+    except (OSError, AttributeError):
+        return False
+    return not syscall(ctypes.c_long(ARCH_PRCTL), ctypes.c_long(ARCH_REQ_XCOMP_PERM), ctypes.c_long(TILE_DATA))
 
 
 def cgroup_quota(root: Path, own: Path) -> int | None:

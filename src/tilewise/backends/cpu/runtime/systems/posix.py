@@ -47,3 +47,7 @@ class Posix:
     def cores(self) -> int:
         """Cores that this process may use: without affinity, slow ones too, which take fewer tasks."""
         return os.cpu_count() or 1
+
+    def permits_amx(self) -> bool:
+        """Whether this process may use AMX's tiles, which a system saves for those that request them."""
+        return False

@@ -60,3 +60,6 @@ class Windows:
         if self.kernel32.GetProcessAffinityMask(current, ctypes.byref(process), ctypes.byref(system)):
             return process.value.bit_count() or os.cpu_count() or 1
         return os.cpu_count() or 1
+
+    def permits_amx(self) -> bool:
+        return False
