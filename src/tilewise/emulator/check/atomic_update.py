@@ -23,7 +23,7 @@ def atomic_update(finding: Finding) -> str:
     if found := re.search(rf"([-+])\1\s*{target}|{target}\s*(?:([-+])\2|([-+&|^])=\s*([^;]*))", line):
         operator, value = found[1] or found[2] or found[3], found[4] or ""
     elif found := re.search(rf"{target}\s*=(?!=)\s*([^;]*)", line):
-        operator, value = _of_store(cell, found[1], line[: found.start()])
+        operator, value = _store_operator(cell, found[1], line[: found.start()])
     else:
         return ""
     names = "|".join(map(re.escape, {finding.array, re.sub(r"\W.*", "", cell.lstrip("*( "))}))
@@ -32,7 +32,7 @@ def atomic_update(finding: Finding) -> str:
     return f"atomic{FUNCTIONS[operator]}({cell[1:] if cell.startswith('*') else '&' + cell}, …)"
 
 
-def _of_store(cell: str, value: str, before: str) -> tuple[str, str]:
+def _store_operator(cell: str, value: str, before: str) -> tuple[str, str]:
     """`cell = value` as an operator and its other operand; `before` may hold the condition of the store."""
     rest = value.replace(cell, "", 1).strip()
     if rest != value.strip() and (chosen := re.search(r"(max|min)", rest)):

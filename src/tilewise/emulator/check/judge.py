@@ -108,7 +108,7 @@ def _wrong_product(
     r, c = int(rows[0]), int(cols[0])
     finding.wrong = Wrong(len(rows), (r, c), float(have[r, c]), float(expected[r, c]))
     finding.evidence = f"{name}[{r}][{c}] is {float(have[r, c]):g}, the product is {float(expected[r, c]):g}"
-    if have.dtype.kind == "f" and _whole(have[written]) and not _whole(expected):
+    if have.dtype.kind == "f" and _integral(have[written]) and not _integral(expected):
         finding.hint = f"{name} holds whole numbers only: is the sum kept in an integer?"
     elif reading is not None and bound.matrices is not None:
         names = {role: v.name for role, v in bound.matrices.items()}
@@ -145,7 +145,7 @@ def elementwise(one: np.ndarray, two: np.ndarray, have: np.ndarray, written: np.
         return any(np.array_equal(op(one, two)[written], held) for op in (np.add, np.subtract, np.multiply))
 
 
-def _whole(values: np.ndarray) -> bool:
+def _integral(values: np.ndarray) -> bool:
     return bool(np.all(values == np.rint(values)))
 
 

@@ -108,8 +108,8 @@ def simulate(
     if isinstance(launch, FreeSizes):
         return _with_free_sizes(prepared, launch.written, seed, limits)
     if isinstance(launch, OwnLaunch):
-        return run(replace(_own(prepared, launch, seed, limits), semiring=semiring, record=record))
-    setting = replace(_requested(prepared, launch, seed, limits, checks), semiring=semiring, record=record)
+        return run(replace(_own_setting(prepared, launch, seed, limits), semiring=semiring, record=record))
+    setting = replace(_requested_setting(prepared, launch, seed, limits, checks), semiring=semiring, record=record)
     made = run(setting)
     uncovered = next((f for f in made.findings if f.kind is Kind.UNCOVERED), None)
     if setting.assumed and launch.grid is None and uncovered is not None:
@@ -127,7 +127,7 @@ def simulate(
     return made
 
 
-def _requested(prepared: Prepared, launch: AtShape, seed: Seed, limits: Limits, checks: bool) -> Setting:
+def _requested_setting(prepared: Prepared, launch: AtShape, seed: Seed, limits: Limits, checks: bool) -> Setting:
     current, bound = _bound(prepared, launch, limits, seed, checks)
     value = current.evaluate_launch(bound)
     dynamic = value.shared if value is not None else None
@@ -136,7 +136,7 @@ def _requested(prepared: Prepared, launch: AtShape, seed: Seed, limits: Limits, 
     return setting
 
 
-def _own(prepared: Prepared, own: OwnLaunch, seed: Seed, limits: Limits) -> Setting:
+def _own_setting(prepared: Prepared, own: OwnLaunch, seed: Seed, limits: Limits) -> Setting:
     """The program's own launch; of a large grid, the corners and some blocks."""
     bound = bind_own(prepared.program, own, prepared.loaded.integers, seed)
     geometry = Geometry(own.grid, own.block)

@@ -13,7 +13,7 @@ def cell(array: str, index: tuple[int, ...] | None) -> str:
     return array if index is None else array + "".join(f"[{i}]" for i in index)
 
 
-def who(touch: Touch) -> str:
+def thread_of(touch: Touch) -> str:
     return f"thread {coordinates(touch.thread)} of block {coordinates(touch.block)}"
 
 
@@ -23,12 +23,12 @@ def describe(finding: Finding, bound: Bound) -> None:
     array, verb = finding.array, _verb(finding.access)
     kind = finding.kind
     if kind is Kind.OUT_OF_BOUNDS and first is not None:
-        finding.message = f"{_times(finding)} outside {array}: {who(first)} {verb} {cell(array, first.requested)}"
+        finding.message = f"{_times(finding)} outside {array}: {thread_of(first)} {verb} {cell(array, first.requested)}"
         finding.message += f" in phase {first.phase}" if finding.access != "local" else ""
         finding.hint = _guard_hint(finding, bound)
     elif kind is Kind.SILENT_OVERRUN and first is not None:
         finding.message = (
-            f"{_times(finding)} out of its row but inside {array}: {who(first)} asks for "
+            f"{_times(finding)} out of its row but inside {array}: {thread_of(first)} asks for "
             f"{cell(array, first.requested)} and silently gets {cell(array, first.reached)}, in phase {first.phase}"
         )
         finding.hint = _guard_hint(finding, bound)
@@ -38,18 +38,17 @@ def describe(finding: Finding, bound: Bound) -> None:
     elif kind is Kind.DIVERGENT_BARRIER and first is not None:
         finding.message = (
             f"{finding.count} threads never reach this __syncthreads() while others of their block wait at it: "
-            f"first {who(first)}"
+            f"first {thread_of(first)}"
         )
         finding.hint = "move the barrier out of the branch, so that every thread of the block passes it"
     elif kind is Kind.UNINITIALISED_READ and first is not None:
-        finding.message = (
-            f"{_times(finding)} of {cell(array, first.requested)} before anything was written to it: {who(first)}"
-        )
+        place = cell(array, first.requested)
+        finding.message = f"{_times(finding)} of {place} before anything was written to it: {thread_of(first)}"
         finding.hint = _uninitialised_hint(finding, bound)
     elif kind is Kind.INDEX_OVERFLOW and first is not None and first.requested and first.reached:
         finding.message = (
             f"a 32-bit product that feeds an index overflows {finding.count} times: {first.requested[0]} wraps to "
-            f"{first.reached[0]}, first for {who(first)}"
+            f"{first.reached[0]}, first for {thread_of(first)}"
         )
         finding.hint = "compute the index in size_t or long long: cast one factor before multiplying"
     elif kind is Kind.UNCOVERED:
@@ -61,7 +60,7 @@ def describe(finding: Finding, bound: Bound) -> None:
             "check which row and column each factor is read from, and over which range the sum runs"
         )
     elif kind is Kind.ASSERTION and first is not None:
-        finding.message = f"assert fails for {finding.count} threads, first {who(first)}"
+        finding.message = f"assert fails for {finding.count} threads, first {thread_of(first)}"
     elif kind is Kind.NOT_DECIDABLE:
         finding.message = (
             f"whether {array} stays in its row here is not decidable: no leading dimension took part in the index"
@@ -123,7 +122,7 @@ def _race(finding: Finding, first: Touch) -> str:
         other = f" (line {finding.other_place.line})"
     between = "with no barrier between them" if finding.scope == "within a block" else "in another block"
     return (
-        f"{finding.hazard} race {finding.scope}, {finding.count} times: {who(first)} {action}, {between}: "
+        f"{finding.hazard} race {finding.scope}, {finding.count} times: {thread_of(first)} {action}, {between}: "
         f"{cell(finding.array, first.reached)}{other}"
     )
 

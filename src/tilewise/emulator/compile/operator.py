@@ -20,7 +20,7 @@ from tilewise.emulator.parse.types import BOOL, INT, Pointer, Record, Scalar, Ty
 from tilewise.errors import EngineError
 
 
-def whole_cells(c: Context, bytes_: Any, cell: Any) -> Any:
+def cells_of_bytes(c: Context, bytes_: Any, cell: Any) -> Any:
     """A byte offset in cells; an address inside a cell is refused."""
     inside = bytes_ % cell.itemsize != 0
     if np.any(inside if c.mask is None else inside & c.mask):
@@ -289,7 +289,7 @@ class OperatorCompiler(AssignCompiler):
             pointer, by = a(c), b(c).astype(np.int64)
             cell = getattr(getattr(pointer.memory, "data", None), "dtype", None)
             if cell is not None and size < cell.itemsize:  # (char*)a + y * pitch
-                cells = whole_cells(c, by * (step * size * sign), cell)
+                cells = cells_of_bytes(c, by * (step * size * sign), cell)
                 return At(pointer.memory, pointer.offset + cells, None, None, True, pointer.nulls)
             ratio = max(1, size // cell.itemsize) if cell is not None else 1
             cells = by * (step * ratio * sign)

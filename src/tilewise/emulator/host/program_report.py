@@ -80,7 +80,7 @@ def received(path: str, code: int, data: bytes, late: bool, options: Options) ->
     if not data:
         return ProgramReport(path, 4, "failed", _ending(code), card=options.card)
     try:
-        report = _of_document(path, json.loads(data), options)
+        report = _parsed(path, json.loads(data), options)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         message = "the program's process sent a malformed report: it is not trusted"
         return ProgramReport(path, 4, "failed", message, card=options.card)
@@ -98,7 +98,7 @@ def _ending(code: int) -> str:
     return f"the program's process ended without a report (status {code})"
 
 
-def _of_document(path: str, document: dict[str, Any], options: Options) -> ProgramReport:
+def _parsed(path: str, document: dict[str, Any], options: Options) -> ProgramReport:
     findings = [finding_of(f) for f in document["findings"]]
     report = ProgramReport(
         path, int(document["status"]) & 255, str(document["ended"]), str(document["message"]), findings,

@@ -61,7 +61,7 @@ def build(path: str | Path, options: Options, report: Callable[[dict[str, Any]],
     `lenient`: of a program that does not compile, build what does; its report has the refusal and the launches.
     """
     try:
-        return _whole(path, options, report)
+        return _build(path, options, report)
     except (KernelError, FileError) as error:
         if not options.lenient:
             raise
@@ -74,17 +74,19 @@ def build(path: str | Path, options: Options, report: Callable[[dict[str, Any]],
             "wanted": "",
         }
         try:
-            return _built(path, options, lambda document: report({**document, **refused}), [], Copies(), lenient=True)
+            return _build_once(
+                path, options, lambda document: report({**document, **refused}), [], Copies(), lenient=True
+            )
         except (TilewiseError, RecursionError):
             raise error from None
 
 
-def _whole(path: str | Path, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
+def _build(path: str | Path, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
     unknown_headers: list[str] = []
     copies = Copies()
     try:
         try:
-            return _built(path, options, report, unknown_headers, copies)
+            return _build_once(path, options, report, unknown_headers, copies)
         except TilewiseError:
             if not copies.found:
                 raise
@@ -108,14 +110,14 @@ def _with_other_copies(
     sources = list(options.sources)
     options.other_copies = True
     try:
-        return _built(path, options, report, [], Copies(other=True))
+        return _build_once(path, options, report, [], Copies(other=True))
     except (TilewiseError, RecursionError):
         options.other_copies = False
         options.sources[:] = sources
         return None
 
 
-def _built(
+def _build_once(
     path: str | Path, options: Options, report: Callable[[dict[str, Any]], None], unknown_headers: list[str],
     copies: Copies, lenient: bool = False,
 ) -> tuple[Session, str]:  # fmt: skip

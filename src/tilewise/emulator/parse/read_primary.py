@@ -83,7 +83,7 @@ def _name(reader: Reader, token: Token, where: dict[str, Any]) -> Any:
     if text in ("typeid", "co_await", "asm", "__asm__"):
         raise reader.error(f"{text} is not supported")
     if read_type.starts_type(reader):
-        return _of_type(reader, where)
+        return _typed_expression(reader, where)
     name = reader.qualified()
     if reader.at("::") and reader.peek().text == "operator":
         reader.advance()
@@ -102,7 +102,7 @@ def _name(reader: Reader, token: Token, where: dict[str, Any]) -> Any:
     return tree.Name(name, given, **where)
 
 
-def _of_type(reader: Reader, where: dict[str, Any]) -> Any:
+def _typed_expression(reader: Reader, where: dict[str, Any]) -> Any:
     """`T(x)`, `T{x}`, `T::member`."""
     type_ = read_type.specifiers(reader, set())
     if reader.at("("):

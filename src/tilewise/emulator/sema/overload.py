@@ -101,7 +101,7 @@ def with_auto(node: tree.Function) -> tree.Function:
         if tree.is_auto(parameter.type):
             named = tree.TypeName(f"{AUTO_NAMES}{i}")
             template.append(tree.TemplateParameter(named.name, True))
-            parameters.append(_of_type(parameter, named))
+            parameters.append(_with_type(parameter, named))
         else:
             parameters.append(parameter)
     made = tree.Function(
@@ -112,7 +112,7 @@ def with_auto(node: tree.Function) -> tree.Function:
     return made
 
 
-def _of_type(parameter: tree.Parameter, named: tree.TypeName) -> tree.Parameter:
+def _with_type(parameter: tree.Parameter, named: tree.TypeName) -> tree.Parameter:
     type_ = tree.innermost_replaced(parameter.type, lambda _: named)
     return tree.Parameter(parameter.name, type_, parameter.default, line=parameter.line)
 
