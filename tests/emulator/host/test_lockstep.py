@@ -102,6 +102,25 @@ def test_which_kernels_are_vectorised_and_their_lanes(tmp_path):
     }
 
 
+def test_functions_of_the_program_with_names_of_the_library(tmp_path):
+    """They may depend on the thread, or have side effects, even if their arguments are uniform."""
+    path = tmp_path / "program.cu"
+    path.write_text("""
+#include <cstdio>
+__device__ int calls;
+__device__ int abs(float* p) { atomicAdd(&calls, 1); return threadIdx.x; }
+__device__ double fabsf(double x) { return x + threadIdx.x; }
+__global__ void k(float* p) { float v = abs(p); p[threadIdx.x] = v + fabsf((double)v); }
+int main() {
+  float *p, h[32]; int n; cudaMalloc(&p, 128); k<<<1, 32>>>(p); cudaMemcpy(h, p, 128, cudaMemcpyDeviceToHost);
+  cudaMemcpyFromSymbol(&n, calls, 4); printf("%d %g %g", n, h[3], h[31]); cudaFree(p);
+}
+""")
+    compiled, interpreted = both_ways(path)
+    assert (compiled.output, compiled.launches[0]["lanes"]) == ("32 9 93", 16)
+    assert interpreted.output == compiled.output
+
+
 def test_each_lane_is_reported_as_its_thread(tmp_path):
     path = tmp_path / "program.cu"
     path.write_text(ASTRAY)

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.drawn(2)  # each program is compiled in a process, 0.2 
 HEAD = "#include <cstdio>\n#include <cstdlib>\n#include <vector>\n"
 SUM = "float sum(const float* a, int n) { float s = 0; for (int k = 0; k < n; k++) s += a[k]; return s; }\n"
 FILL = "float* a = (float*)malloc(n * sizeof(float)); for (int i = 0; i < n; i++) a[i] = i; "
+FREES = "void floor(float* p, int k) { if (k == 30) free(p); } "
 FAULTS = {
     "one too many": ("out-of-bounds", FILL + "float s = 0;\nfor (int k = 0; k <= n; k++) s += a[k];\n", "free(a);"),
     "half of it": (
@@ -50,6 +51,11 @@ FAULTS = {
         "for (int k = 0; k < n; k++) { s += a[k]; p[n / 2 - 1] = none; }\n",
         "free(p);",
     ),
+    "freed by a function with a library's name": (
+        "use-after-free",
+        FILL + "float s = 0;\nfor (int k = 0; k < n; k++) { floor(a, k); s += a[k]; }\n",
+        "",
+    ),
     "a subscript too large": (
         "overflow",
         FILL + "float s = 0; int i = 1 << 20;\nfor (int k = 0; k < n; k++) s += a[(i * 4096 + k) - i * 4096];\n",
@@ -68,7 +74,7 @@ def run(folder, text):
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_a_versioned_loop_is_reported_at_its_line(tmp_path, name):
     kind, body, end = FAULTS[name]
-    report = run(tmp_path, f'{HEAD}int main() {{ int n = 40;\n{body} printf("%g\\n", s); {end} return 0; }}\n')
+    report = run(tmp_path, f'{HEAD}{FREES}int main() {{ int n = 40;\n{body} printf("%g\\n", s); {end} return 0; }}\n')
     lines = body.split("\n")
     wanted = 5 + next(i for i, line in enumerate(lines) if line.startswith("for (int k"))
     assert (kind, wanted) in [(f.kind.value, f.place.line) for f in report.faults if f.place is not None]

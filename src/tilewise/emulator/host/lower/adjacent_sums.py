@@ -129,7 +129,7 @@ def _reduction_loop(
     """The loop over the terms, with a vector over the columns for each varying value."""
     b, type_ = sums.b, first.type
     assert isinstance(type_, Scalar)
-    b.lanes = lanes = Lanes(COLUMNS, True, Divergence([], tree.Block([]), True))
+    b.lanes = lanes = Lanes(COLUMNS, True, Divergence(b, [], tree.Block([]), True))
     kind, truths = lanes.vector(type_.llvm), lanes.vector("i1")
     total, counter, head, done = b.alloca(kind), hidden_variable(b), b.label(), b.label()
     b.emit(f"store {kind} {broadcast(b, type_.llvm, first.text)}, ptr {total}")

@@ -175,6 +175,10 @@ class Builder:
             return found_outside
         return None
 
+    def is_library(self, name: str) -> bool:
+        """Whether all functions of this name are the library's, so that what it does is known."""
+        return all(function.library for function in self.program.functions_named(name, self.env.scope)[1])
+
     @contextmanager
     def scope(self) -> Iterator[Scope]:
         made = Scope()

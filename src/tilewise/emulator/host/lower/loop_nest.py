@@ -85,10 +85,8 @@ def _only_stores(b: Builder, inside: list[Any]) -> bool:
 
 
 def _harmless(b: Builder, node: tree.Call) -> bool:
-    if not isinstance(node.function, tree.Name) or node.function.name not in PURE | PRINTS:
-        return False
-    _, found = b.program.functions_named(node.function.name, b.env.scope)
-    return all(function.library for function in found)
+    name = node.function.name if isinstance(node.function, tree.Name) else ""
+    return name in PURE | PRINTS and b.is_library(name)
 
 
 def _object(b: Builder, node: tree.Name) -> bool:

@@ -46,7 +46,7 @@ def versionable_loop(b: Builder, node: tree.For) -> Loop | None:
     if b.library or b.no_overflow or b.differences or b.limit_tests or b.program.instrumented or b.lanes is not None:
         return None
     count, inside = counter(node), list(tree.walk(node.body))
-    if count is None or not all(isinstance(item, SUPPORTED_NODES) for item in inside) or not _pure_calls(inside):
+    if count is None or not all(isinstance(item, SUPPORTED_NODES) for item in inside) or not _pure_calls(b, inside):
         return None
     changed = {v.name for item in inside if isinstance(item, tree.Declaration) for v in item.items}
     for item in inside:
@@ -76,9 +76,9 @@ def counter(node: tree.For) -> Counter | None:
     return Counter(test.left.name, test.right, test.op == "<=")
 
 
-def _pure_calls(inside: list[Any]) -> bool:
-    calls = [item for item in inside if isinstance(item, tree.Call)]
-    return all(isinstance(c.function, tree.Name) and c.function.name in PURE for c in calls)
+def _pure_calls(b: Builder, inside: list[Any]) -> bool:
+    names = [getattr(item.function, "name", "") for item in inside if isinstance(item, tree.Call)]
+    return all(name in PURE and b.is_library(name) for name in names)
 
 
 def version_test(b: Builder, loop: Loop, quick: str, careful: str) -> dict[int, str]:

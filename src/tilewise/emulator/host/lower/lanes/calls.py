@@ -44,7 +44,7 @@ def _lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Any:
     if node.function.name in late.BUILTIN:
         raise NotInLockstep(f"a call of {name} at line {node.line}")
     what, count = VECTORS.get(name, ("", -1))
-    if len(given) == count and b.find(name) is None:
+    if len(given) == count and b.find(name) is None and b.is_library(node.function.name):
         made = _as_vector(b, what, name.endswith("f"), given)
         if made is not None:
             return made

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.values import NotInLockstep
 from tilewise.emulator.parse import tree
 
@@ -35,7 +36,8 @@ class EnclosingLoop:
 
 
 class Divergence:
-    def __init__(self, parameters: list[Any], body: Any, one_row: bool) -> None:
+    def __init__(self, b: Builder, parameters: list[Any], body: Any, one_row: bool) -> None:
+        self.b = b
         self.one_row = one_row  # all lanes of a group have the same threadIdx.y and .z
         self.varying_variables: set[int] = set()  # ids of declarations
         self.reassigned: set[int] = set()  # ids of declarations that are assigned after their initialisation
@@ -219,4 +221,4 @@ class Divergence:
             if self.region:
                 raise NotInLockstep(f"a barrier that only some threads may reach at line {node.line}")
             return False
-        return given or name.rpartition("::")[2] not in PURE
+        return given or name.rpartition("::")[2] not in PURE or not self.b.is_library(name)

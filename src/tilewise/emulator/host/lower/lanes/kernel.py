@@ -67,7 +67,7 @@ def write_lockstep(p: Program, instance: Instance, width: int, one_row: bool) ->
         raise NotInLockstep("a kernel with references")
     if any(q.name in b.escaping for q in node.parameters):
         raise NotInLockstep("a parameter whose address is taken")
-    lanes = b.lanes = Lanes(width, one_row, Divergence(node.parameters, body, one_row))
+    lanes = b.lanes = Lanes(width, one_row, Divergence(b, node.parameters, body, one_row))
     with b.scope():
         declare_parameters(b, instance)
         _begin(b, lanes)
