@@ -338,3 +338,23 @@ int main() {
 }
 """)
     assert (report.output, report.findings) == ("31 496 3.5 9\n", [])
+
+
+def test_arrays_of_arrays_are_initialised_without_inner_braces(ran):
+    report = ran(
+        "#include <cstdio>\n__constant__ float mask[3][3] = {0, 1, 0, 1, 4, 1, 0, 1};\n"
+        "__global__ void k(float* p) { p[threadIdx.x] = mask[threadIdx.x / 3][threadIdx.x % 3]; }\n"
+        "int main() { int a[2][2][2] = {1, 2, 3, 4, 5, 6, 7}; float *p, h[9]; cudaMalloc(&p, 36); k<<<1, 9>>>(p);\n"
+        '  cudaMemcpy(h, p, 36, cudaMemcpyDeviceToHost); cudaFree(p); for (float x : h) printf("%g ", x);\n'
+        '  printf("%d %d %d\\n", a[0][1][1], a[1][1][0], a[1][1][1]); }\n'
+    )
+    assert (report.output, report.findings) == ("0 1 0 1 4 1 0 1 0 4 7 0\n", [])
+    assert ran("int main() { int a[2][2] = {1, 2, 3, 4, 5}; return a[0][0]; }\n").ended == "refused"
+
+
+def test_strncmp_and_strncpy_read_at_most_n_bytes(ran):
+    start = "#include <cstdio>\n#include <cstring>\nint main() { char magic[2] = {'P', '6'}, to[4];\n"
+    report = ran(start + 'strncpy(to, magic, 2); to[2] = 0; printf("%s %d", to, strncmp(magic, "P61", 2)); }\n')
+    assert (report.output, report.findings) == ("P6 0", [])
+    report = ran(start + 'printf("%d", strncmp(magic, "P61", 3)); }\n')
+    assert [(f.kind.value, f.place.line) for f in report.findings] == [("out-of-bounds", 5)]

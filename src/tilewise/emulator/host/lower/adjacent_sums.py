@@ -17,10 +17,10 @@ from tilewise.emulator.host.lower.expression import lower
 from tilewise.emulator.host.lower.lanes.divergence import Divergence
 from tilewise.emulator.host.lower.lanes.linear import broadcast, widen
 from tilewise.emulator.host.lower.lanes.mask import Lanes, vector
-from tilewise.emulator.host.lower.loop_nest import MAX_ARRAYS, Nest, counters_in_registers, hidden_variable
+from tilewise.emulator.host.lower.loop_nest import MAX_ARRAYS, Nest, hidden_variable
 from tilewise.emulator.host.lower.loop_versions import check_initialised
 from tilewise.emulator.host.lower.marks import OK
-from tilewise.emulator.host.lower.subscripts import Access, Subscripts
+from tilewise.emulator.host.lower.subscripts import Access, Subscripts, integer_variable
 from tilewise.emulator.host.lower.sum_term import Accumulator, Sums, Term, read_accumulator, read_term
 from tilewise.emulator.host.lower.values import NotInLockstep, Value, Wide, WideLocal
 from tilewise.emulator.parse import tree
@@ -44,7 +44,7 @@ def reuse_sum(b: Builder, nest: Nest, node: tree.For, done: str) -> None:
 
 
 def _reuse_sum(b: Builder, nest: Nest, node: tree.For, done: str) -> None:
-    if not counters_in_registers(b, nest):
+    if any(integer_variable(b, counter.name) is None for counter in (nest.column, nest.term)):
         raise Unknown
     sums = Sums(b, nest)
     column, first = (sums.variable(name)[0] for name in sums.counters)

@@ -17,7 +17,7 @@ from tilewise.emulator.parse.types import Pointer, Record, Type, innermost
 def lower_new(b: Builder, node: tree.New) -> Value:
     type_ = b.program.resolve(node.type, b.env)
     size = b.program.size_of(type_)
-    if node.place is not None:
+    if node.place is not None:  # placement new
         address = convert(b, late.lower(b, node.place), types.VOIDP).text
         b.line = node.line
         if size:
@@ -33,18 +33,13 @@ def lower_new(b: Builder, node: tree.New) -> Value:
     b.note_line(b.line, node.column)
     array = int(node.length is not None)
     address = b.make(f"call ptr @rt_new(i64 {count}, i64 {size}, i32 {name_id + (array << 24)}, i32 {b.line_text()})")
-    if node.length is None:
-        _one(b, node, type_, address)
-    else:
+    if node.length is not None:
         _many(b, node, type_, address, count, size)
-    return Value(Pointer(type_), address)
-
-
-def _one(b: Builder, node: tree.New, type_: Type, address: str) -> None:
-    if node.arguments is not None:
+    elif node.arguments is not None:
         initialise(b, Place(type_, address, INIT), node.arguments)
     else:
         late.default_initialise(b, type_, address)
+    return Value(Pointer(type_), address)
 
 
 def _many(b: Builder, node: tree.New, type_: Type, address: str, count: str, size: int) -> None:

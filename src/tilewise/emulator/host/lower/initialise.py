@@ -73,35 +73,20 @@ def _array(b: Builder, place: Place, init: Any) -> None:
             late.copy_bytes(b, place.address, value.address, size)
             return
         raise b.refuse(f"an array ({array}) needs a list of values")
-    if len(init.items) > array.length:
-        raise b.refuse(f"{len(init.items)} values for an array of {array.length}")
-    inner = b.program.size_of(array.of)
-    if not isinstance(array.of, Record) or len(init.items) < array.length:
+    of, length = array.of, array.length
+    if isinstance(of, Array) and init.items and not any(isinstance(i, (tree.Braces, tree.Text)) for i in init.items):
+        of = innermost(array)  # brace elision: int a[2][2] = {1, 2, 3, 4}
+        length = size // b.program.size_of(of)
+    if len(init.items) > length:
+        raise b.refuse(f"{len(init.items)} values for an array of {length}")
+    inner = b.program.size_of(of)
+    if not isinstance(of, Record) or len(init.items) < length:
         zero_fill(b, place.address, size)
-    flat = _flat(init) if isinstance(array.of, Array) else None
-    if flat is not None:
-        _flat_array(b, place, array, flat)
-        return
     for i, item in enumerate(init.items):
-        initialise(b, Place(array.of, b.offset(place.address, i * inner), INIT), item)
-    if isinstance(array.of, Record):
-        rest, of = b.offset(place.address, len(init.items) * inner), array.of
-        late.for_each_element(
-            b, rest, str(array.length - len(init.items)), inner, lambda at: late.default_initialise(b, of, at)
-        )
-
-
-def _flat(init: tree.Braces) -> list[Any] | None:
-    """int a[2][2] = {1, 2, 3, 4}: brace elision."""
-    if init.items and not any(isinstance(i, (tree.Braces, tree.Text)) for i in init.items):
-        return init.items
-    return None
-
-
-def _flat_array(b: Builder, place: Place, array: Array, items: list[Any]) -> None:
-    inner = innermost(array)
-    for i, item in enumerate(items):
-        initialise(b, Place(inner, b.offset(place.address, i * inner.size), INIT), item)
+        initialise(b, Place(of, b.offset(place.address, i * inner), INIT), item)
+    if isinstance(of, Record):
+        rest, left = b.offset(place.address, len(init.items) * inner), length - len(init.items)
+        late.for_each_element(b, rest, str(left), inner, lambda at: late.default_initialise(b, of, at))
 
 
 def complete_type(b: Builder, type_: Type, init: Any) -> Type:

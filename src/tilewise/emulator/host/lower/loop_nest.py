@@ -9,7 +9,6 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.loop_versions import PURE, SUPPORTED_NODES, Counter, counter
-from tilewise.emulator.host.lower.subscripts import integer_variable
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Array, Pointer, Record, Reference
 
@@ -105,7 +104,3 @@ def _object(b: Builder, node: tree.Name) -> bool:
     while isinstance(type_, (Array, Pointer, Reference)):
         type_ = type_.of if isinstance(type_, Array) else type_.to
     return isinstance(type_, Record) and not type_.name.startswith(("vector<", "std::vector<"))
-
-
-def counters_in_registers(b: Builder, nest: Nest) -> bool:
-    return all(integer_variable(b, c.name) is not None for c in (nest.column, nest.term))

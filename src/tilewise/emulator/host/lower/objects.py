@@ -12,7 +12,7 @@ from tilewise.emulator.host.lower.conversion import convert, object_place
 from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
-from tilewise.emulator.parse.types import Array, Field, Record, Type, dimensions, innermost
+from tilewise.emulator.parse.types import Array, Record, Type, dimensions, innermost
 from tilewise.emulator.sema.overload import NoMatch, choose, constructors
 
 
@@ -234,15 +234,11 @@ def copy_members(b: Builder, record: Record, address: str, source: Place) -> Non
         construct(b, base, b.offset(address, offset), [_part(b, source, base, offset)])
     late.store_vptrs(b, record, address)
     for f in record.fields:
-        copy_field(b, f, address, source)
-
-
-def copy_field(b: Builder, f: Field, address: str, source: Place) -> None:
-    at = b.offset(address, f.offset)
-    if isinstance(f.type, Record):
-        construct(b, f.type, at, [_part(b, source, f.type, f.offset)])
-    else:
-        copy_bytes(b, at, b.offset(source.address, f.offset), f.type.size)
+        at = b.offset(address, f.offset)
+        if isinstance(f.type, Record):
+            construct(b, f.type, at, [_part(b, source, f.type, f.offset)])
+        else:
+            copy_bytes(b, at, b.offset(source.address, f.offset), f.type.size)
 
 
 def _base_part(b: Builder, value: Any, base: Record) -> Place:
@@ -308,10 +304,6 @@ def destroy(b: Builder, record: Record, address: str) -> None:
         if instance.node.library:
             b.note_line(b.line)
         b.call(types.VOID, instance.symbol, [(by_address(record), address)])
-    destroy_members(b, record, address)
-
-
-def destroy_members(b: Builder, record: Record, address: str) -> None:
     for f in reversed(record.fields):
         if isinstance(f.type, Record):
             destroy(b, f.type, b.offset(address, f.offset))

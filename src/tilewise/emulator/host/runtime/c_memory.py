@@ -47,18 +47,19 @@ def _range(s: Session, address: int, size: int, access: str, wanted: int) -> boo
     return False
 
 
-def string(s: Session, address: int) -> bytes:
-    """A string argument up to its zero, checked."""
+def string(s: Session, address: int, most: int = 1 << 20) -> bytes:
+    """A string argument up to its zero, or its first `most` bytes, checked."""
+    most &= (1 << 63) - 1  # a size_t
     literals: dict[int, bytes] | None = s.state.get("literals")
     if literals is None:
         literals = s.state["literals"] = {at: text.partition(b"\0")[0] for text, at in s.program.texts.items()}
     if address in literals:
-        return literals[address]
+        return literals[address][:most]
     if address == 0 or not s.memory.inside(address):
         report_access(s, address, 1, s.line, "read")
         return b""
-    data = s.memory.text(address)
-    readable(s, address, len(data) + 1)
+    data = s.memory.text(address, most)
+    readable(s, address, min(len(data) + 1, most))
     return data
 
 
@@ -156,7 +157,7 @@ def strcasecmp(s: Session, a: int, b: int) -> int:
 
 @runtime("strncmp")
 def strncmp(s: Session, a: int, b: int, n: int) -> int:
-    one, two = string(s, a)[:n], string(s, b)[:n]
+    one, two = string(s, a, n), string(s, b, n)
     return (one > two) - (one < two)
 
 
@@ -173,7 +174,7 @@ def strcpy(s: Session, to: int, source: int) -> int:
 
 @runtime("strncpy")
 def strncpy(s: Session, to: int, source: int, n: int) -> int:
-    data = string(s, source)[:n].ljust(n, b"\0")
+    data = string(s, source, n).ljust(n, b"\0")
     if writable(s, to, n):
         s.memory.put(to, data)
     return to

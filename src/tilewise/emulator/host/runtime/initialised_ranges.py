@@ -19,7 +19,8 @@ def all_initialised(s: Session, low: int, high: int, site: int, card: int) -> in
     there = low < high and block is not None and (block.device if card else not memory.on_stack(low))
     if block is not None and there and not block.freed and high <= block.end:
         for start, end in ((block.address, block.end), (low, high)):
-            if _has_values(s, start, end, bool(card)):
+            # on the host exactly 3; a kernel may also read the card's memory (6) and managed memory that is in use
+            if memory.has(start, end - start, INIT_BIT if card else INIT, exactly=not card):
                 cells[0], cells[1], cells[2] = start, end, memory.epoch
                 if (start, end) != (block.address, block.end):
                     _back_off(s, cells, site)  # else each part would need a call
@@ -32,11 +33,6 @@ def _back_off(s: Session, cells: ctypes.Array[ctypes.c_int64], site: int) -> Non
     skipped = s.state.setdefault("skipped tests", {})
     skipped[site] = min(MAX_SKIPPED, 2 * skipped.get(site, 1))
     cells[3] = skipped[site]
-
-
-def _has_values(s: Session, start: int, end: int, card: bool) -> bool:
-    """On the host exactly 3; a kernel may also read the card's memory (6) and managed memory that is in use."""
-    return s.memory.has(start, end - start, INIT_BIT if card else INIT, exactly=not card)
 
 
 @runtime("rt_assume_initialised")

@@ -80,7 +80,7 @@ class Divergence:
         handlers: dict[type, Any] = {
             tree.Block: self._block, tree.Expression: self._expression, tree.Declaration: self._declaration,
             tree.If: self._if, tree.For: self._loop, tree.While: self._loop, tree.Jump: self._jump,
-            tree.Return: self._return,
+            tree.Return: self._expression,
         }  # fmt: skip
         handler = handlers.get(type(node))
         if handler is None:
@@ -92,12 +92,8 @@ class Divergence:
             for item in node.body:
                 self.statement(item)
 
-    def _expression(self, node: tree.Expression) -> None:
+    def _expression(self, node: tree.Expression | tree.Return) -> None:
         self.varies(node.value)
-
-    def _return(self, node: tree.Return) -> None:
-        if node.value is not None:
-            self.varies(node.value)
 
     def _declaration(self, node: tree.Declaration) -> None:
         for item in node.items:
