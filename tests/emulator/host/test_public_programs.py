@@ -358,3 +358,13 @@ def test_strncmp_and_strncpy_read_at_most_n_bytes(ran):
     assert (report.output, report.findings) == ("P6 0", [])
     report = ran(start + 'printf("%d", strncmp(magic, "P61", 3)); }\n')
     assert [(f.kind.value, f.place.line) for f in report.findings] == [("out-of-bounds", 5)]
+
+
+def test_default_arguments_and_member_initialisers_do_not_name_variables_of_the_caller(ran):
+    report = ran(
+        "#include <cstdio>\nint n = 5;\nint f(int a = n) { return a; }\nstruct S { int v = n; S(int n) {} };\n"
+        "__global__ void k(int* p, int a = n) { *p = a; }\n"
+        "int main() { int n = 7, h, *p; S s(9); cudaMalloc(&p, 4); k<<<1, 1>>>(p);\n"
+        '  cudaMemcpy(&h, p, 4, cudaMemcpyDeviceToHost); cudaFree(p); printf("%d %d %d %d", f(), s.v, h, n); }\n'
+    )
+    assert (report.output, report.findings) == ("5 5 5 7", [])

@@ -28,6 +28,7 @@ class Scope:
     names: dict[str, Any] = field(default_factory=dict)
     destroy: list[tuple[Record, str]] = field(default_factory=list)  # objects to destroy at its end
     arrays: list[tuple[Record, str, int]] = field(default_factory=list)
+    hides_outer: bool = False  # names of outer scopes are not visible
 
 
 @dataclass
@@ -170,6 +171,8 @@ class Builder:
             if name in scope.names:
                 found: Local = scope.names[name]
                 return found
+            if scope.hides_outer:
+                return None
         if self.outer is not None:
             found_outside: Local | None = self.outer(name)
             return found_outside
@@ -186,6 +189,17 @@ class Builder:
         yield made
         self.clean(made)
         self.scopes.pop()
+
+    @contextmanager
+    def environment(self, env: Environment) -> Iterator[None]:
+        """For default arguments and member initialisers: names are looked up where they are written."""
+        outer, self.env = self.env, env
+        try:
+            with self.scope() as inner:
+                inner.hides_outer = True
+                yield
+        finally:
+            self.env = outer
 
     def clean(self, scope: Scope) -> None:
         if not self.open:

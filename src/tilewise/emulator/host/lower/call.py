@@ -156,10 +156,8 @@ def call_instance(
         if i < len(values):
             given.append(pass_value(b, values[i], type_))
         else:
-            default = instance.node.parameters[i].default
-            env, b.env = b.env, instance.env
-            given.append(pass_value(b, late.lower(b, default), type_))
-            b.env = env
+            with b.environment(instance.env):
+                given.append(pass_value(b, late.lower(b, instance.node.parameters[i].default), type_))
     if instance.node.variadic:
         given += pack_variadic(b, values[len(instance.parameters) :], checked=True)
     b.line = line

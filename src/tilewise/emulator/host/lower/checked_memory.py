@@ -140,17 +140,17 @@ def check_states(
     if not write:
         b.branch(has, good, bad, likely=True)
         return [here]
-    first, mine = b.label(), b.label()
+    first, writable = b.label(), b.label()
     b.branch(has, good, first)
     b.begin(first)
-    b.branch(_is_addressable(b, state, size, width), mine, bad, likely=True)
-    b.begin(mine)
+    b.branch(_is_addressable(b, state, size, width), writable, bad, likely=True)
+    b.begin(writable)
     marked = state_bytes(3, size)
     if b.program.device:
         marked = b.make(f"or {kind} {state}, {state_bytes(2, size, width)}")
     b.emit(f"store {kind} {marked}, ptr {pointer}, align 1{OK}")
     b.jump(good)
-    return [here, mine]
+    return [here, writable]
 
 
 def check_access(

@@ -62,23 +62,22 @@ def lower_throw(b: Builder, node: tree.Throw) -> Value:
 def _raise(b: Builder, node: tree.Throw) -> None:
     """Construct the exception object and hand it to the runtime."""
     p = b.program
-    outer, b.temporaries = b.temporaries, []
-    value = late.lower(b, node.value)
-    if not isinstance(value.type, Record):
-        value = rvalue(b, value)
-    type_ = value.type
-    p.external("rt_exception_memory")
-    space = b.make(f"call ptr @rt_exception_memory(i64 {p.size_of(type_)})")
-    late.initialise(b, Place(type_, space, INIT), value)
-    what = "null"
-    if isinstance(type_, Record) and p.layout(type_).methods_named("what"):
-        what = rvalue(b, late.call_method(b, Place(type_, space, INIT), "what", [])).text
-    p.thrown.append(_catchable_types(p, type_))
-    p.external("rt_raise")
-    given = f"ptr {space}, i64 {len(p.thrown) - 1}, i32 {p.name_number(str(type_))}, ptr {what}, i32 {b.line_text()}"
-    b.emit(f"call void @rt_raise({given})")
-    b.end_temporaries()
-    b.temporaries = outer
+    with b.full_expression():
+        value = late.lower(b, node.value)
+        if not isinstance(value.type, Record):
+            value = rvalue(b, value)
+        type_ = value.type
+        p.external("rt_exception_memory")
+        space = b.make(f"call ptr @rt_exception_memory(i64 {p.size_of(type_)})")
+        late.initialise(b, Place(type_, space, INIT), value)
+        what = "null"
+        if isinstance(type_, Record) and p.layout(type_).methods_named("what"):
+            what = rvalue(b, late.call_method(b, Place(type_, space, INIT), "what", [])).text
+        p.thrown.append(_catchable_types(p, type_))
+        p.external("rt_raise")
+        name = p.name_number(str(type_))
+        given = f"ptr {space}, i64 {len(p.thrown) - 1}, i32 {name}, ptr {what}, i32 {b.line_text()}"
+        b.emit(f"call void @rt_raise({given})")
 
 
 def unwind(b: Builder) -> None:

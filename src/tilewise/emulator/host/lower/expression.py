@@ -105,7 +105,7 @@ def _ternary(b: Builder, node: tree.Ternary) -> Any:
         return _or_throw(b, node, condition)
     b.branch(condition, yes, no)
     b.begin(yes)
-    kept, b.temporaries = b.temporaries, []
+    outer, b.temporaries = b.temporaries, []
     first = lower(b, node.yes)
     first_open = b.open
     temps_first, b.temporaries = b.temporaries, []
@@ -131,7 +131,7 @@ def _ternary(b: Builder, node: tree.Ternary) -> Any:
     b.end_temporaries()
     b.jump(done)
     b.begin(done)
-    b.temporaries = kept
+    b.temporaries = outer
     if isinstance(type_, Record):
         if not type_.trivial:
             b.temporaries.append((type_, space))
@@ -332,11 +332,11 @@ def _sizeof(b: Builder, node: tree.SizeOf) -> Any:
 
 def unevaluated_type(b: Builder, node: Any) -> Type:
     """The type of an operand of sizeof or decltype: lower it, then discard the code."""
-    kept, lines, opened, line = b.temporaries, len(b.lines), b.open, b.noted_line
+    outer, lines, opened, line = b.temporaries, len(b.lines), b.open, b.noted_line
     b.temporaries = []
     value = lower(b, node)
     del b.lines[lines:]
-    b.temporaries, b.open, b.noted_line = kept, opened, line
+    b.temporaries, b.open, b.noted_line = outer, opened, line
     if not isinstance(value, (Value, Place)):
         raise b.refuse("this is a name and not a value: nothing is known of its type", node)
     return value.type

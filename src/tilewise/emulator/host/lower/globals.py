@@ -49,10 +49,8 @@ def memory_of(b: Builder, name: str) -> tuple[Type, int]:
     program = b.program
     if name not in program.globals:
         item = program.entities.variables[name]
-        env = Environment(scope=name.rpartition("::")[0])
-        kept, b.env = b.env, env
-        type_ = _type(b, item)
-        b.env = kept
+        with b.environment(Environment(scope=name.rpartition("::")[0])):
+            type_ = _type(b, item)
         device = bool(item.specifiers & DEVICE)
         managed = "__managed__" in item.specifiers
         unset = device and not managed and never_assigned(program.entities, name, item)
@@ -143,11 +141,9 @@ def local_static(b: Builder, item: tree.Variable) -> None:
 def static_member(b: Builder, record: Record, name: str, item: tree.Variable) -> Place:
     program = b.program
     if name not in program.globals:
-        env = program.record_environment(record)
-        kept, b.env = b.env, env
-        type_ = complete_type(b, program.resolve(item.type, env), item.init)
+        with b.environment(program.record_environment(record)):
+            type_ = complete_type(b, program.resolve(item.type, b.env), item.init)
         program.globals[name] = (type_, program.memory.static(program.size_of(type_), name, False))
-        b.env = kept
     type_, address = program.globals[name]
     return Place(type_, _pointer(address), INIT, name=name)
 

@@ -45,8 +45,8 @@ def initialise(b: Builder, place: Place, init: Any) -> None:
 def _object(b: Builder, record: Record, place: Place, value: Any) -> None:
     """T x = value; copy elision: a temporary becomes the variable itself, and is not destroyed."""
     if isinstance(value, Value) and value.type is record:
-        mine = [t for t in b.temporaries if t[1] == value.text]
-        if mine or record.trivial:
+        elided = [t for t in b.temporaries if t[1] == value.text]
+        if elided or record.trivial:
             b.temporaries = [t for t in b.temporaries if t[1] != value.text]
             late.copy_bytes(b, place.address, value.text, record.size)
             return

@@ -74,10 +74,8 @@ def _known_kernel(b: Builder, node: tree.Launch, kernel: Overloads, values: list
 
 def _default(b: Builder, kernel: tree.Function | None, bindings: dict[str, Any], i: int) -> Any:
     assert kernel is not None  # through a pointer, every argument is given
-    kept, b.env = b.env, Environment(bindings, kernel.scope)
-    value = late.lower(b, kernel.parameters[i].default)
-    b.env = kept
-    return value
+    with b.environment(Environment(bindings, kernel.scope)):
+        return late.lower(b, kernel.parameters[i].default)
 
 
 def _through_pointer(b: Builder, node: tree.Launch, kernel: Any) -> tuple[LaunchSite, str, list[Any]]:

@@ -41,9 +41,9 @@ def not_destroyed(found: tuple[Scope, int] | None) -> Iterator[None]:
         yield
         return
     scope, i = found
-    kept = scope.destroy.pop(i)
+    entry = scope.destroy.pop(i)
     yield
-    scope.destroy.insert(i, kept)
+    scope.destroy.insert(i, entry)
 
 
 def _only_returned_variable(body: Any, name: str) -> bool:

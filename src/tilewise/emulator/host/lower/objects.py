@@ -175,11 +175,9 @@ def construct_members(
             if given is not None and f.name in given:
                 late.initialise(b, Place(f.type, at, INIT), given[f.name])
             elif isinstance(f.init, tree.Variable) and (f.init.init is not None or f.init.arguments is not None):
-                kept, b.env = b.env, b.program.record_environment(record)
-                late.initialise(
-                    b, Place(f.type, at, INIT), f.init.init if f.init.init is not None else f.init.arguments
-                )
-                b.env = kept
+                init = f.init.init if f.init.init is not None else f.init.arguments
+                with b.environment(b.program.record_environment(record)):
+                    late.initialise(b, Place(f.type, at, INIT), init)
             else:
                 default_initialise(b, f.type, at)
 

@@ -86,10 +86,8 @@ def _logical(b: Builder, node: tree.Binary) -> Value:
     more, done = b.label(), b.label()
     b.branch(left, *((more, done) if node.op == "&&" else (done, more)))
     b.begin(more)
-    kept, b.temporaries = b.temporaries, []
-    b.emit(f"store i1 {truth(b, late.lower(b, node.right))}, ptr {slot}")
-    b.end_temporaries()
-    b.temporaries = kept
+    with b.full_expression():
+        b.emit(f"store i1 {truth(b, late.lower(b, node.right))}, ptr {slot}")
     b.begin(done)
     return Value(types.BOOL, b.make(f"load i1, ptr {slot}"))
 

@@ -21,12 +21,12 @@ def reset_counters(program: Program) -> None:
 
 def counted_work(program: Program, threads: int) -> Outcome:
     statements, accesses = (ctypes.c_int64 * 2).from_address(program.work_log)
-    kept = min(accesses, LOGGED)
-    raw = (ctypes.c_char * (ACCESS.itemsize * kept)).from_address(program.work_log + 64)
+    logged = min(accesses, LOGGED)
+    raw = (ctypes.c_char * (ACCESS.itemsize * logged)).from_address(program.work_log + 64)
     costs = Costs(threads)
-    if kept:
+    if logged:
         sectors = _sectors(np.frombuffer(memoryview(raw), ACCESS))
-        costs.globals[0] = SiteCost(units=int(sectors * accesses / kept))
+        costs.globals[0] = SiteCost(units=int(sectors * accesses / logged))
     return Outcome({"loads": accesses}, costs, [], 1, 1, statements)
 
 

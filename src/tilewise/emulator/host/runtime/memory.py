@@ -311,8 +311,8 @@ class Memory:
         """A copy of the states, for `restore_states`."""
         return self._states.save(address - self.base, size)
 
-    def restore_states(self, kept: SavedStates) -> None:
-        self._states.restore(kept)
+    def restore_states(self, saved: SavedStates) -> None:
+        self._states.restore(saved)
 
     def collapse(self, again: bool = False) -> None:
         """Share pages of the shadow of initialised arrays. Another thread calls this while compiled code runs; if that

@@ -109,7 +109,7 @@ def _run_and_compare(
     result = execute()
     usual = "compiled_blocks" in record and _side_effects(s) == seen and not s.cuda.sticky
     same = usual and [b.address for b in reachable(s)] == [b.address for b in blocks]
-    if same and not any(_changed(s, b, kept) for b, kept in zip(blocks, before, strict=True)):
+    if same and not any(_changed(s, b, saved) for b, saved in zip(blocks, before, strict=True)):
         last.result, last.unchanged_at = result, s.changes
     elif same:
         last.large_comparisons += MAX_LARGE_COMPARISONS // 3  # it will probably change memory every time
@@ -130,7 +130,7 @@ def _run_and_save(
     same = [b.address for b in reachable(s)] == [b.address for b in blocks]
     if not same or "compiled_blocks" not in record or _side_effects(s) != seen or s.cuda.sticky:
         return result
-    after = [_copy(s, b) for b, kept in zip(blocks, before, strict=True) if _changed(s, b, kept)]
+    after = [_copy(s, b) for b, saved in zip(blocks, before, strict=True) if _changed(s, b, saved)]
     last.result, last.before, last.after = result, before, after
     last.unchanged_at = -1 if after else s.changes
     if sum(x.bytes for x in known.values()) > MAX_SAVED_BYTES:
@@ -142,16 +142,16 @@ def _copy(s: Session, block: Allocation) -> Copy:
     return block.address, s.memory.view(block.address, block.size).copy(), _states(s, block)
 
 
-def _changed(s: Session, block: Allocation, kept: Copy) -> bool:
-    _, data, state = kept
+def _changed(s: Session, block: Allocation, saved: Copy) -> bool:
+    _, data, state = saved
     same = np.array_equal(data, s.memory.view(block.address, block.size))
     return not (same and np.array_equal(state, _states(s, block)))
 
 
-def _differ(s: Session, kept: list[Copy]) -> bool:
+def _differ(s: Session, saved: list[Copy]) -> bool:
     blocks = reachable(s)
-    return [b.address for b in blocks] != [address for address, _, _ in kept] or any(
-        _changed(s, b, copy) for b, copy in zip(blocks, kept, strict=True)
+    return [b.address for b in blocks] != [address for address, _, _ in saved] or any(
+        _changed(s, b, copy) for b, copy in zip(blocks, saved, strict=True)
     )
 
 

@@ -117,8 +117,8 @@ class UniformShadow:
             out.append((start, end - start, self._shadow[start:end].copy() if state is None else state))
         return out
 
-    def restore(self, kept: SavedStates) -> None:
-        for at, size, state in kept:
+    def restore(self, saved: SavedStates) -> None:
+        for at, size, state in saved:
             if isinstance(state, int):
                 self.fill(at, size, state)
             else:
