@@ -363,8 +363,9 @@ def test_strncmp_and_strncpy_read_at_most_n_bytes(ran):
 def test_default_arguments_and_member_initialisers_do_not_name_variables_of_the_caller(ran):
     report = ran(
         "#include <cstdio>\nint n = 5;\nint f(int a = n) { return a; }\nstruct S { int v = n; S(int n) {} };\n"
-        "__global__ void k(int* p, int a = n) { *p = a; }\n"
-        "int main() { int n = 7, h, *p; S s(9); cudaMalloc(&p, 4); k<<<1, 1>>>(p);\n"
-        '  cudaMemcpy(&h, p, 4, cudaMemcpyDeviceToHost); cudaFree(p); printf("%d %d %d %d", f(), s.v, h, n); }\n'
+        "__global__ void k(int* p, int a = n) { *p = a; }\nstruct P { int x = n, y; };\n"
+        "int main() { int n = 7, h, *p; S s(9); P pair{}; cudaMalloc(&p, 4); k<<<1, 1>>>(p);\n"
+        "  cudaMemcpy(&h, p, 4, cudaMemcpyDeviceToHost); cudaFree(p);\n"
+        '  printf("%d %d %d %d %d", f(), s.v, pair.x, h, n); }\n'
     )
-    assert (report.output, report.findings) == ("5 5 5 7", [])
+    assert (report.output, report.findings) == ("5 5 5 5 7", [])

@@ -12,7 +12,7 @@ from tilewise.emulator.host.lower.conversion import convert, object_place
 from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.late import late, provide
-from tilewise.emulator.parse.types import Array, Record, Type, dimensions, innermost
+from tilewise.emulator.parse.types import Array, Field, Record, Type, dimensions, innermost
 from tilewise.emulator.sema.overload import NoMatch, choose, constructors
 
 
@@ -154,8 +154,8 @@ def _aggregate(b: Builder, record: Record, address: str, items: list[Any], names
         place = Place(f.type, b.offset(address, offset), INIT)
         if f.name in given:
             late.initialise(b, place, given[f.name])
-        elif isinstance(f.init, tree.Variable) and (f.init.init is not None or f.init.arguments):
-            late.initialise(b, place, f.init.init if f.init.init is not None else f.init.arguments)
+        elif _by_own_initialiser(b, record, f, place):
+            continue
         elif isinstance(f.type, Record) and not f.type.trivial:
             construct(b, f.type, place.address, [])
 
@@ -174,12 +174,17 @@ def construct_members(
         with b.full_expression():
             if given is not None and f.name in given:
                 late.initialise(b, Place(f.type, at, INIT), given[f.name])
-            elif isinstance(f.init, tree.Variable) and (f.init.init is not None or f.init.arguments is not None):
-                init = f.init.init if f.init.init is not None else f.init.arguments
-                with b.environment(b.program.record_environment(record)):
-                    late.initialise(b, Place(f.type, at, INIT), init)
-            else:
+            elif not _by_own_initialiser(b, record, f, Place(f.type, at, INIT)):
                 default_initialise(b, f.type, at)
+
+
+def _by_own_initialiser(b: Builder, record: Record, f: Field, place: Place) -> bool:
+    """Initialise a member by its default member initialiser, if it has one."""
+    init = (f.init.init if f.init.init is not None else f.init.arguments) if isinstance(f.init, tree.Variable) else None
+    if init is not None:
+        with b.environment(b.program.record_environment(record)):
+            late.initialise(b, place, init)
+    return init is not None
 
 
 def default_initialise(b: Builder, type_: Type, address: str) -> None:
