@@ -42,7 +42,9 @@ def command(dtypes: bool, as_json: bool) -> None:
         ("engines", ", ".join(found["engines"])),
     ]
     for device in found["devices"]:
-        rows.append((device["device"], f"{device['name']}, {device['units']} units"))
+        has = f" ({device['instructions']})" if device.get("instructions") else ""
+        rows.append((device["device"], f"{device['name']}, {device['units']} units{has}"))
+        rows += [("", device["refused"])] if device.get("refused") else []
         speed = f"{device['bandwidth'] / 1e9:,.0f} GB/s, {device['steps'] / 1e9:,.0f} G float32 steps/s"
         rows.append(("", f"{speed} ({device['source']})"))
     if found["why_no_card"]:
@@ -57,11 +59,14 @@ def command(dtypes: bool, as_json: bool) -> None:
 def gather() -> dict[str, Any]:
     from tilewise.arrays.card import card_count, memory, open_card
     from tilewise.backends.cpu.limits import host_machine
+    from tilewise.backends.cpu.runtime.target import host_target
     from tilewise.bench.report import installed
     from tilewise.errors import DeviceError
     from tilewise.system.cache import DiskCache
 
-    devices = [_device("cpu", host_machine(measured=True))]
+    host = host_machine(measured=True)
+    instructions = host_target().name + (", AMX" if host.matrix_tiles else "")
+    devices = [_device("cpu", host) | {"instructions": instructions, "refused": host.refused}]
     why = ""
     for number in range(card_count()):
         from tilewise.backends.cuda.device import describe
