@@ -97,7 +97,7 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
     nonnegative: your promise that no element of M or N is below 0 or NaN. float32 under min or max is then compared as
         integers on a card, three at a time, which is faster; a broken promise gives wrong products. Without it, large
         products on a card check their operands first.
-    memory: stream through at most so much of the device's memory ("2GB"), tile by tile; operands may be memmaps and
+    memory: stream through at most this much of the device's memory ("2GB"), tile by tile; operands may be memmaps and
         Zarr arrays, `out` too. It counts tiles, panels, their copies and pages of mapped files, but no array of the
         caller's in memory, no P that is returned, and no code. Dask arrays give a Dask array, tile by tile on whichever
         scheduler computes it.

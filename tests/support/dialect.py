@@ -47,6 +47,7 @@ PARTS = {
     **dict.fromkeys(("mend", "mended", "bed", "astray", "nods"), "repair, …"),
     **dict.fromkeys(("mends", "flying", "shade"), "hint, in flight, set the state"),
     **dict.fromkeys(("fed", "boxed", "invented"), "from_global, address_taken, assumed"),
+    **dict.fromkeys(("lawful", "frugal", "unsaid", "travelled", "eldest", "anyhow", "lone", "pretended"), "…"),
 }
 # (path prefix, part): why the ordinary sense is meant there.
 ALLOWED: dict[tuple[str, str], str] = {

@@ -60,7 +60,7 @@ def test_what_answers_nothing_is_called_all_the_same(call_by):
     def note(number):
         seen.append(number)
 
-    assert not builtin(_address(note), "w", answers=False)(7)
+    assert not builtin(_address(note), "w", returns=False)(7)
     assert seen == [7]
 
 

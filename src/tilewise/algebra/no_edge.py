@@ -19,7 +19,7 @@ from tilewise.algebra.expression import Extreme, is_plain
 from tilewise.algebra.semiring import Algebra
 from tilewise.errors import DtypeError
 
-FEW = 65536  # up to so many weights one temporary array is cheaper than two reductions
+FEW = 65536  # up to this many weights one temporary array is cheaper than two reductions
 
 
 @dataclass(frozen=True)

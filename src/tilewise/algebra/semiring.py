@@ -67,7 +67,7 @@ class Algebra:
 class Semiring:
     """Two functions in place of + and ×, and a zero.
 
-    add, mul: functions of two values, traced once (see `tilewise.minimum` and kin).
+    add, mul: functions of two values, traced once (see `tilewise.minimum` and the like).
     zero: the identity of add; `tw.largest` and `tw.smallest` are ∞, MAX or True, depending on the dtype.
     pad_m, pad_n: the fill of edge tiles of M and N; searched by the law when not given.
     boolean: operands count as true where they are not 0, and the product is bool.

@@ -77,7 +77,7 @@ def _node(tree: Expression, dtype: DType) -> Callable[[Any, Any], Any]:
     function = ufunc(tree.op, dtype)
     if is_truth(tree) and tree.op in ("or", "and", "not"):
         return lambda x, y: function(*(part(x, y) for part in parts))
-    # a truth that meets arithmetic counts as 0 or 1 of the dtype, not as NumPy's bool
+    # a comparison used in arithmetic counts as 0 or 1 of the dtype, not as NumPy's bool
     casts = [is_truth(arg) and dtype.kind != "b" for arg in tree.args]
     if any(casts):
         number = dtype.numpy.type

@@ -15,10 +15,10 @@ from tilewise.algebra.to_llvm import KINDS, never_signals
 from tilewise.core.problem import Problem
 from tilewise.system.once import once
 
-SKINNY = 16  # a product with at most so many rows or columns is skinny
+SKINNY = 16  # a product with at most this many rows or columns is skinny
 TALL_K = 8192  # from this k on, threads split k where P is small
 SMALL_P = 256 * 256  # cells of such a P
-# rows of N of at most so many bytes: a strip of them stays in L1, so a skinny product with a long k reads N once and
+# rows of N of at most this many bytes: a strip of them stays in L1, so a skinny product with a long k reads N once and
 # packing would only add traffic (2x10^6x8 float32 took 4.2 times as long with `packed`, 16x10^5x16 int32 1.3 times)
 THIN_ROW = 192
 SHORT = 2**16  # multiply-add steps below which the call overhead exceeds the kernel's time

@@ -62,7 +62,7 @@ def product_shape(M: Shape, N: Shape, out: Shape | None = None) -> ProductShape:
 
 
 def reach(shape: Shape, strides: Shape) -> tuple[int, int]:
-    """How far elements lie before and after the first one, in the unit of the strides."""
+    """The offsets of the lowest and the highest element from the first one, in the unit of the strides."""
     steps = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
     return sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
 

@@ -82,18 +82,18 @@ def native_calls() -> bool:
     return not _without_llvm and sys.implementation.name == "cpython"
 
 
-def builtin(address: int, kinds: str, *, answers: bool = True, keeps_gil: bool = False) -> Callable[..., int]:
+def builtin(address: int, kinds: str, *, returns: bool = True, keeps_gil: bool = False) -> Callable[..., int]:
     """The function at an address as a Python callable. `kinds` has a letter for each argument: "w" is an int, passed as
-    64 bits; "o" is an object, passed as its address. `answers`: it returns 64 bits; else the call returns 0.
+    64 bits; "o" is an object, passed as its address. `returns`: it returns 64 bits; else the call returns 0.
     `keeps_gil`: it is too short to release the GIL."""
     if native_calls():
         try:
-            return made_builtin(_forwarder(kinds, answers, keeps_gil), address)
+            return made_builtin(_forwarder(kinds, returns, keeps_gil), address)
         except (ImportError, RuntimeError, OSError, AttributeError):
             pass
     types: list[Any] = [{"w": ctypes.c_uint64, "o": ctypes.py_object}[kind] for kind in kinds]
     convention = ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE
-    called: Callable[..., int] = convention(ctypes.c_int64 if answers else None, *types)(address)
+    called: Callable[..., int] = convention(ctypes.c_int64 if returns else None, *types)(address)
     return called
 
 
@@ -131,11 +131,11 @@ def compiled_functions(text: str, names: Sequence[str], optimised: int = 2) -> l
 
 
 @lru_cache(maxsize=16)
-def _forwarder(kinds: str, answers: bool, keeps_gil: bool) -> int:
-    return compiled(forwarder_text(kinds, answers, keeps_gil), "forward")
+def _forwarder(kinds: str, returns: bool, keeps_gil: bool) -> int:
+    return compiled(forwarder_text(kinds, returns, keeps_gil), "forward")
 
 
-def forwarder_text(kinds: str, answers: bool, keeps_gil: bool) -> str:
+def forwarder_text(kinds: str, returns: bool, keeps_gil: bool) -> str:
     """LLVM text of a METH_FASTCALL function that calls the address in `self` with arguments of these kinds."""
     read = ""
     for i, kind in enumerate(kinds):
@@ -143,7 +143,7 @@ def forwarder_text(kinds: str, answers: bool, keeps_gil: bool) -> str:
         integer = f"call i64 @PyLong_AsUnsignedLongLongMask(ptr %o{i})" if kind == "w" else f"ptrtoint ptr %o{i} to i64"
         read += f"  %w{i} = {integer}\n"
     given = ", ".join(f"i64 %w{i}" for i in range(len(kinds)))
-    called = f"%answer = call i64 %function({given})" if answers else f"call void %function({given})"
+    called = f"%answer = call i64 %function({given})" if returns else f"call void %function({given})"
     free = ("%thread = call ptr @PyEval_SaveThread()", "call void @PyEval_RestoreThread(ptr %thread)")
     before, after = ("", "") if keeps_gil else free
     return f"""
@@ -166,7 +166,7 @@ go:
   {before}
   {called}
   {after}
-  %object = call ptr @PyLong_FromLongLong(i64 {"%answer" if answers else "0"})
+  %object = call ptr @PyLong_FromLongLong(i64 {"%answer" if returns else "0"})
   ret ptr %object
 }}
 """

@@ -42,7 +42,7 @@ def native(name: str) -> object:
         move_off_caller_core(f, system_of().cores_of_threads, "%slot", always=True)
     else:
         restore_affinity(f, system_of().cores_of_threads, "%slot")
-    return builtin(compile.load(module([f]), host_target(), (name,))[name], "ww", answers=False)
+    return builtin(compile.load(module([f]), host_target(), (name,))[name], "ww", returns=False)
 
 
 @pytest.mark.parametrize("met", [True, False])

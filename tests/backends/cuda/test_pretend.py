@@ -44,7 +44,7 @@ def test_ptx_is_of_a_version_that_drivers_take():
     [(1024, 0, 1), (256, 0, 4), (256, 48 * 1024, 1), (128, 32 * 1024, 2), (32, 0, 32)],
 )
 def test_no_more_blocks_fit_than_on_the_other_card(turing, threads, shared, blocks):
-    step = launcher.as_pretended(Launch("", "kernel", (1,), (threads,), (), shared))
+    step = launcher.as_simulated(Launch("", "kernel", (1,), (threads,), (), shared))
     assert 228 * 1024 // (step.shared_bytes + 1024) == blocks
 
 

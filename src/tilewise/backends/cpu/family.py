@@ -16,8 +16,8 @@ from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks
 from tilewise.core.blocking import Blocking, RegisterTile
 from tilewise.core.problem import Problem
 
-PERIOD, ASSOCIATIVITY = 2**14, 4  # L1 of NEON cores: addresses so many bytes stride map to one set; its ways
-PAGE = 2**12  # L1 of x86: addresses so many bytes stride map to one set
+PERIOD, ASSOCIATIVITY = 2**14, 4  # L1 of NEON cores: addresses with this distance in bytes share a set; its ways
+PAGE = 2**12  # L1 of x86: addresses with this distance in bytes share a set
 COLLIDING = 2**11  # row stride in bytes from which conflict misses cost more than packing
 
 

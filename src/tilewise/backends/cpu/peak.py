@@ -52,8 +52,8 @@ def peak_module(a: Arithmetic, stores: bool = False) -> str:
     with f.loop(0, job.field("k"), 1, carry) as loop:
         values = list(loop.values)
         for i in range(sums):
-            mine, neighbour = (slice(j * a.parts, (j + 1) * a.parts) for j in (i, (i + 1) % sums))
-            values[mine] = render.accumulate(a.add, a.mul, tuple(values[mine]), tuple(values[neighbour]), x)
+            own, neighbour = (slice(j * a.parts, (j + 1) * a.parts) for j in (i, (i + 1) % sums))
+            values[own] = render.accumulate(a.add, a.mul, tuple(values[own]), tuple(values[neighbour]), x)
             if stores and i % 2:
                 for number in range(i * a.parts, (i + 1) * a.parts):
                     store(number, values[number])

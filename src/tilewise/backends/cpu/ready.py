@@ -29,7 +29,7 @@ from tilewise.system.builtin_call import builtin
 
 ZERO_OFFSET = np.zeros(1, np.int64)  # offset of the only member where there is no stack
 ZERO_OFFSET_ADDRESS = ZERO_OFFSET.ctypes.data
-# up to so many rows of P one thread packs N a group at a time, which stays in L2: each panel is read only a few times
+# up to this many rows of P one thread packs N a group at a time, which stays in L2: each panel is read only a few times
 # (18x596x5834 of float64 by column-major M 1.24 times as fast, 30x500x3000 of int32 over min_plus 1.46 times)
 LOW_P = 64
 AMX_VECTORS = 8  # with what packing takes
@@ -58,7 +58,7 @@ class Kernel:
         family = FAMILIES[cut.kernel]
         self.functions, self.tasks = kernel_for(cut.kernel, a), family.tasks
         enter = self.functions.get("enter")
-        self.enter = builtin(enter, "wooo", answers=False, keeps_gil=family.keeps_gil) if enter else None
+        self.enter = builtin(enter, "wooo", returns=False, keeps_gil=family.keeps_gil) if enter else None
         self.no_edge = no_edge_of(problem.algebra)
         self.onto = problem.algebra if problem.accumulate else None
         self.result = problem.result.numpy

@@ -43,7 +43,7 @@ def run(
 
 
 def _layout(x: Array, axes: int) -> Layout:
-    """The layout of an operand that is broadcast over a stack of so many axes."""
+    """The layout of an operand that is broadcast over a stack of this many axes."""
     *own, row, col = (stride // x.itemsize for stride in x.strides)
     steps = [0 if extent == 1 else step for extent, step in zip(x.shape, own, strict=False)]
     return Layout(row, col, (*[0] * (axes - len(steps)), *steps))

@@ -127,7 +127,7 @@ def attributes_of(launch: Launch) -> list[bytes]:
     return made
 
 
-def as_pretended(step: Step) -> Step:
+def as_simulated(step: Step) -> Step:
     """A launch with so much shared memory that a multiprocessor holds no more blocks than the simulated card's."""
     if not isinstance(step, Launch):
         return step
@@ -152,7 +152,7 @@ class Launcher:
         """`spans`: the bytes that M, N and P touch, where a P that shares memory with M or N is to be refused."""
         make_current(device)
         self.device, self.scratch_bytes = device, recipe.scratch_bytes
-        steps = [as_pretended(step) for step in recipe.steps] if simulated_arch() else recipe.steps
+        steps = [as_simulated(step) for step in recipe.steps] if simulated_arch() else recipe.steps
         self._held = [  # the driver knows a function by its address alone
             kernel_function(step.source, step.name, device, step.shared_bytes) if isinstance(step, Launch) else None
             for step in steps

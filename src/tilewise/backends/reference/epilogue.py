@@ -13,7 +13,7 @@ from tilewise.core.epilogue import Epilogue
 
 FURTHEST = 6.0  # erf is ±1 in every float beyond
 PIECES, DEGREE = 24, 13
-FEW = 256  # up to so many values math.erf is called for each; more use the table
+FEW = 256  # up to this many values math.erf is called for each; more use the table
 BLOCK_ELEMENTS = 2**18  # per pass: bounds the size of temporaries
 
 

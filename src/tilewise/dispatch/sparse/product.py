@@ -114,7 +114,7 @@ def _algebra(M: Any, N: Any, ring: Semiring) -> Algebra:
     first."""
     algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
     _check_zero(algebra)
-    return algebra if is_sparse(M) or commutes(ring.mul) else replace(algebra, semiring=_exchanged(ring))
+    return algebra if is_sparse(M) or commutes(ring.mul) else replace(algebra, semiring=_operands_swapped(ring))
 
 
 def _check_zero(algebra: Algebra) -> None:
@@ -128,7 +128,7 @@ def _check_zero(algebra: Algebra) -> None:
         )
 
 
-def _exchanged(ring: Semiring) -> Semiring:
+def _operands_swapped(ring: Semiring) -> Semiring:
     """The semiring with mul's operands swapped."""
     made = ring.with_zero(0)
     values = {"mul": operands_swapped(ring.mul), "zero": ring.zero, "pad_m": ring.pad_n, "pad_n": ring.pad_m}
@@ -199,7 +199,7 @@ def _dense_is_faster(cells: int, whole: int, columns: int) -> bool:
 
 
 def _bands(starts: Array, most: int) -> list[tuple[int, int]]:
-    """Rows in bands of at most so many stored cells, or of one row."""
+    """Rows in bands of at most this many stored cells, or of one row."""
     bands, first, rows = [], 0, len(starts) - 1
     while first < rows:
         last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
@@ -215,15 +215,15 @@ def _both_sparse(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[
 
     kind = scipy.sparse.csr_matrix if isinstance(like, scipy.sparse.spmatrix) else scipy.sparse.csr_array
     shape, zero = (M.shape[0], N.shape[1]), False if algebra.semiring.boolean else algebra.zero
-    meets = int(np.diff(N.starts).take(M.indices).sum(dtype=np.int64))
+    pairs = int(np.diff(N.starts).take(M.indices).sum(dtype=np.int64))
     whole = M.shape[0] * M.shape[1] * N.shape[1]
-    if meets * PAIR > whole * STEP and max(M.shape[0], N.shape[0]) * N.shape[1] < 1 << 28 and absorbs(algebra):
+    if pairs * PAIR > whole * STEP and max(M.shape[0], N.shape[0]) * N.shape[1] < 1 << 28 and absorbs(algebra):
         operands = (x.dense(algebra.zero, algebra.element.numpy) for x in (M, N))
         made = Rows.of_dense(np.asarray(dense(*operands, semiring=algebra.semiring)), zero)
         return kind((made.data, made.indices, made.starts), shape=shape)
     M, N = _stored(M, algebra, "M"), _stored(N, algebra, "N")
     if _compiles(algebra) and N.shape[1] < 1 << 31:
-        made = Rows(shape, *product_of_rows(M.cells, N.cells, N.shape[1], meets, algebra))
+        made = Rows(shape, *product_of_rows(M.cells, N.cells, N.shape[1], pairs, algebra))
     else:
         made = _by_sorting(M, N, algebra)
     kept = Rows(shape, made.starts, made.indices, _decoded(made.data, algebra)).without(zero)
@@ -238,10 +238,10 @@ def _compiles(algebra: Algebra) -> bool:
 def _by_sorting(M: Rows, N: Rows, algebra: Algebra) -> Rows:
     """For complex numbers and long doubles: all products of stored cells, sorted by their target, reduced."""
     lengths, columns = np.diff(N.starts), N.shape[1]
-    meets = np.concatenate(([0], np.cumsum(lengths[M.indices], dtype=np.int64)))[M.starts]  # before each row
+    pairs = np.concatenate(([0], np.cumsum(lengths[M.indices], dtype=np.int64)))[M.starts]  # before each row
     parts: list[tuple[Array, Array, Array]] = [(*(np.zeros(0, np.int64),) * 2, np.zeros(0, algebra.partial.numpy))]
     with np.errstate(all="ignore"):
-        for first, last in _bands(meets, BAND):
+        for first, last in _bands(pairs, BAND):
             cells = slice(int(M.starts[first]), int(M.starts[last]))
             k = M.indices[cells]
             count = lengths[k]

@@ -10,7 +10,7 @@ from tilewise.backends.cpu.runtime.placing import move_off_caller_core, record_w
 from tilewise.backends.cpu.runtime.systems import System
 from tilewise.system.llvm_text import IRFunction
 
-PATIENCE = 8  # a worker spins so many times longer while a job that it helped with is open: the next may follow
+PATIENCE = 8  # a worker spins this many times longer while a job that it helped with is open: the next may follow
 
 
 def parking(system: System, always: bool) -> list[IRFunction]:

@@ -38,7 +38,7 @@ def native_addresses() -> dict[str, int]:
 @lru_cache(maxsize=1)
 def native() -> dict[str, Any]:
     """The pool's functions, callable; the GIL is released inside. Arrays come as objects to `launch_arrays`."""
-    return {name: builtin(at, KINDS[name], answers=name == "start") for name, at in native_addresses().items()}
+    return {name: builtin(at, KINDS[name], returns=name == "start") for name, at in native_addresses().items()}
 
 
 class Pool:

@@ -20,7 +20,7 @@ ANY_ORDER = 1 << 32  # flag in a job's limit: no task waits for another
 
 
 def pool_size(workers: int) -> int:
-    """Fields of a pool with so many workers."""
+    """Fields of a pool with this many workers."""
     return SLOTS + SLOT_SIZE * workers
 
 

@@ -27,7 +27,7 @@ UNDETECTED = {
     "asimddp": "dotprod", "asimdhp": "fullfp16", "asimdfhm": "fp16fml", "asimdrdm": "rdm", "lrcpc": "rcpc",
     "fcma": "complxnum", "i8mm": "i8mm", "bf16": "bf16", "sve2": "sve2", "sha3": "sha3",
 }  # fmt: skip
-# features that LLVM's names for a typical CPU imply beside those of the target, as far as kernels could use them
+# further features that LLVM's names for typical CPUs imply and that kernels could use
 IMPLIED = {
     "haswell": ("bmi", "bmi2", "lzcnt", "movbe", "popcnt", "crc32", "pclmul"),
     "skylake-avx512": ("lzcnt", "movbe", "popcnt", "crc32", "pclmul", "adx", "aes"),

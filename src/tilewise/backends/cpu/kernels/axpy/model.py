@@ -56,7 +56,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         if problem.as_pairs:  # `dots` takes it
             thin = view.m > 1 and view.n <= FEW_PAIRED and view.m_along_k
         if view.n >= lanes and not thin and not is_dot(view) and (problem.semiring.multiplies or not tile.neon):
-            return f"{view.m} rows: N is read along its rows where it lies, and nothing is packed"
+            return f"{view.m} rows: N is read in place, along its rows, and nothing is packed"
     if problem.as_pairs and view.k <= PAIRED_DEPTH and not tile.neon:
         return f"{view.k} of k: P is the cost, and is written along its rows"
     if problem.dtype.itemsize < 4 or is_short(problem) or not tile.neon or problem.as_pairs:
@@ -67,7 +67,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return f"{view.k} of k: P is the cost, and is written along its rows"
     some = port and not quiet and max(view.m, view.k) <= SOME and view.n >= SHALLOW_COLUMNS
     if some or (view.m <= rows and view.n >= columns):
-        return f"{view.m} rows: N is read along its rows where it lies, and nothing is packed"
+        return f"{view.m} rows: N is read in place, along its rows, and nothing is packed"
     return ""
 
 

@@ -45,9 +45,9 @@ def horizontal_sums(f: IRFunction, a: Arithmetic, totals: list[str]) -> list[str
 
 
 def reduce_vectors(f: IRFunction, a: Arithmetic, totals: list[str], sums: int = 1) -> tuple[list[str], int]:
-    """The horizontal sums, packed into vectors of so many lanes; initially a vector holds the terms of `sums` sums. Two
-    vectors are reduced together: the halves of one are added into the low half of the result, those of the other into
-    its high half; so each round halves the number of vectors, and not only their lanes."""
+    """The horizontal sums, packed into vectors of this many lanes; initially a vector holds the terms of `sums` sums.
+    Two vectors are reduced together: the halves of one are added into the low half of the result, those of the other
+    into its high half; so each round halves the number of vectors, and not only their lanes."""
     lanes, left = a.lanes, list(totals)
     while lanes > sums:
         pairs: list[tuple[str, str | None]] = [(left[0], None)]

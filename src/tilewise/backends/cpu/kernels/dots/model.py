@@ -17,7 +17,7 @@ CELLS, CELLS_APART = 9, 4
 PAIRED, PAIRS = 8, 4  # complex: most columns, least vectors of k (66x458x7 took 1.8 times as long with `packed`)
 HALVES = 8  # most columns of half precision: M's rows are widened again for every tile of columns
 NEON_HALVES = 5  # on NEON, where `packed_n` widens M's rows once
-# most columns of half precision on AVX-512, from so many vectors of k, which amortise the horizontal sums
+# most columns of half precision on AVX-512, from this many vectors of k, which amortise the horizontal sums
 MORE, LONGER = 12, 24
 LONG = 4  # vectors of k from which horizontal sums cost little
 ROWS = 256  # rows from which more columns pay: other kernels read such an M element by element from L2
@@ -28,7 +28,7 @@ NEON_COLUMNS, NEON_LONG = 3, 24  # most columns on NEON, and least k, for floats
 # NEON, by the bytes of a float: columns that would leave lanes of other tiles idle; least k; most bytes of N, which fit
 # L1 (2000x300x6 float32 took 1.13 times as long with `few_columns`, 600x500x9 likewise)
 UNEVEN, UNEVEN_LONG, UNEVEN_NEAR = {4: (5, 6, 9), 8: (7,)}, 128, 2**16
-FAR, FAR_M = {4: (4,), 8: (4, 8)}, 3 * 2**20  # columns, where M has so many bytes: few long streams of M are faster
+FAR, FAR_M = {4: (4,), 8: (4, 8)}, 3 * 2**20  # columns, where M has this many bytes: few long streams of M are faster
 # columns where M's rows map to the same sets of L1; other kernels read eight rows at a time: 4096 rows of 4096 float64
 # and 16 columns took 1.21 times as long with `packed_n`, 1500 and 8 columns 1.50 times
 COLLIDING = {4: range(13, 17), 8: range(7, 25)}
@@ -77,15 +77,17 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if is_dot(view):
         return "one cell of P: a dot product reads M and N once, by whole vectors"
     if view.n == 1 and view.m > 1:
-        return "one column, and M's rows lie along k: dot products read M once"
+        return "one column, and M's rows are contiguous along k: dot products read M once"
     if problem.as_pairs and 1 < view.n <= PAIRED and view.m > 1 and _vectors(problem, view, tile) >= PAIRS:
-        return f"{view.n} columns of complex numbers: dot products along k read them where they lie"
+        return f"{view.n} columns of complex numbers: dot products along k read them in place"
     if not light_or_halves(problem):
         most = CELLS if view.n_along_k or view.m > 1 else CELLS_APART
         few_cells = view.k >= TALL_K and view.m * view.n <= most
         return f"{view.m * view.n} cells of P: a dot product for each costs less than packing" if few_cells else ""
     if problem.light and view.n_along_k and view.k >= TALL_K and max(view.m, view.n) <= SKINNY:
-        return f"{view.m} rows and {view.n} columns that lie along a long k: packing would cost more than dot products"
+        return (
+            f"{view.m} rows and {view.n} columns, contiguous along a long k: packing would cost more than dot products"
+        )
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     few = _few(problem, view, tile, lanes)
     reads = view.n_along_k or view.m >= lanes // 2  # else copying N's columns is the cost
@@ -98,9 +100,9 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         and problem.semiring.multiplies
         and _reads_best(problem, view)
     ):
-        return f"{view.n} columns: dot products along k read M in few streams, and fill their lanes"
+        return f"{view.n} columns: dot products along k read M in few streams, and use all lanes"
     if tile.neon and view.m > SKINNY and 1 < view.n <= _without_broadcasts(problem, view, tile, lanes):
-        return f"{view.n} columns: dot products along k take no element into every lane"
+        return f"{view.n} columns: dot products along k need no broadcasts"
     return ""
 
 
@@ -118,8 +120,8 @@ def _reads_best(problem: Problem, view: View) -> bool:
         return True
     if view.n in FAR[size] and view.m * view.k * size >= FAR_M:
         return True
-    apart = size * (problem.layout_n.col if view.swapped else problem.layout_m.row)
-    return apart != 0 and apart % PERIOD == 0 and view.n in COLLIDING[size]
+    stride = size * (problem.layout_n.col if view.swapped else problem.layout_m.row)
+    return stride != 0 and stride % PERIOD == 0 and view.n in COLLIDING[size]
 
 
 def _without_broadcasts(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:

@@ -5,7 +5,7 @@ they are added to totals and start again from zero, so that the rounding error g
 with k. The remainder of k is added element by element.
 
 Complex numbers are multiplied in place: one sum is of products of parts in the same lanes, another of products with N's
-neighbouring lanes exchanged. In the end the first has the real part (odd lanes subtracted), the second the imaginary
+neighbouring lanes swapped. In the end the first has the real part (odd lanes subtracted), the second the imaginary
 part.
 """
 
@@ -21,10 +21,10 @@ from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.system.llvm_text import IRFunction
 
 # `step_m`, `step_n`: strides of the elements. `plane`: 0, or P is a buffer of unrounded sums whose imaginary parts
-# follow so many elements after the real ones
+# follow this many elements after the real ones
 PARAMS = "i64 k, ptr M, i64 step_m, ptr N, i64 step_n, ptr P, i64 plane, i64 onto"
 AT_ONCE = 4  # vectors: two loads a cycle feed one multiply-add, whose latency is four cycles
-BLOCK = 256  # steps of so many vectors
+BLOCK = 256  # steps of this many vectors
 
 
 def one_function(a: Arithmetic, name: str, lanes: int) -> IRFunction:
@@ -100,11 +100,11 @@ class _One:
         a, f, real = self.a, self.f, part(self.a.partial)
         places = [f.at(f"[{a.partial.itemsize} x i8]", name, at) for name in ("%M", "%N")]
         x, y = (f.load(a.vector, place, real.itemsize) for place in places)
-        exchanged = f.shuffle(a.vector, y, "poison", [lane ^ 1 for lane in range(a.lanes)])
+        neighbours_swapped = f.shuffle(a.vector, y, "poison", [lane ^ 1 for lane in range(a.lanes)])
         render = Renderer(f, real, a.lanes)
         return [
             render.accumulate(a.add, a.mul, (sum_,), (x,), (other,))[0]
-            for sum_, other in zip(total, (y, exchanged), strict=True)
+            for sum_, other in zip(total, (y, neighbours_swapped), strict=True)
         ]
 
     def fetched(self, source: DType, name: str, at: str, lanes: int) -> Value:

@@ -51,8 +51,8 @@ def _element_by_element(f: IRFunction, a: Arithmetic, N: str, P: str, rows: tupl
             y = load(f, a.target, a.source_n, a.partial, f.at(size_of(a.source_n), N, f.mul(p.index, "%row_n")), 1)
             for row, m in enumerate(ms):
                 x = load(f, a.target, a.source_m, a.partial, f.at(size_of(a.source_m), m, f.mul(p.index, "%col_m")), 1)
-                mine = slice(row * a.parts, (row + 1) * a.parts)
-                p.next[mine] = render.accumulate(a.add, a.mul, tuple(p.values[mine]), x, y)
+                own = slice(row * a.parts, (row + 1) * a.parts)
+                p.next[own] = render.accumulate(a.add, a.mul, tuple(p.values[own]), x, y)
         for row, number in enumerate(numbers):
             place = f.at(size_of(a.result), P, f.mul(number, "%row_p"))
             store_cell(f, a, tuple(p.values[row * a.parts : (row + 1) * a.parts]), place)
@@ -69,7 +69,7 @@ def _by_vectors(f: IRFunction, a: Arithmetic, N: str, P: str, rows: str, column:
     render = a.renderer(f, a.lanes)
 
     def piece(vectors: int) -> None:
-        """A row is so many vectors, the last of them under a mask."""
+        """A row is this many vectors, the last of them under a mask."""
         masks = [mask_below(f, f.sub("%k", v * a.lanes), a.lanes) for v in range(vectors)]
         ns = [masked_load(f, a, f.at(a.vector, column, v), masks[v]) for v in range(vectors)]
         with f.loop(0, rows, a.lanes) as i:

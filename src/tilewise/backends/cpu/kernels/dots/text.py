@@ -79,7 +79,7 @@ def dots_module(a: Arithmetic) -> str:
     entries = [
         _piece(a),
         members_function(a),
-        _rows_or_stretch(a),
+        _rows_or_k_split(a),
         _run(a),
         _enter(),
         write_function(a),
@@ -296,7 +296,7 @@ def _run(a: Arithmetic) -> IRFunction:
     return f
 
 
-def _rows_or_stretch(a: Arithmetic) -> IRFunction:
+def _rows_or_k_split(a: Arithmetic) -> IRFunction:
     """A range of rows, and all of k; or all rows of one member, and a split of k."""
     f = IRFunction("rows_or_stretch", TASK_PARAMS)
     job, t = JobReader(f), task_of(f, a, "km")
@@ -349,8 +349,8 @@ def _piece(a: Arithmetic) -> IRFunction:
     def some() -> None:
         f.either(f.both(f.test("sle", "%k", shortest(a)), f.test("eq", "%plane", 0)), short, several)
 
-    lone = f.test("eq", f.mul(m, n) if tiled(a) else m, 1)
-    f.either(lone, lambda: cells("%N", row_n, col_n), some)
+    single = f.test("eq", f.mul(m, n) if tiled(a) else m, 1)
+    f.either(single, lambda: cells("%N", row_n, col_n), some)
     return f
 
 

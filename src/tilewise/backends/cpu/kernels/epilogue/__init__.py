@@ -1,1 +1,1 @@
-"""What becomes of a small product before it is stored, in machine code."""
+"""Epilogues of small products as native code."""

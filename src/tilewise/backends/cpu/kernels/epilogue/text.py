@@ -1,4 +1,4 @@
-"""An epilogue as LLVM IR: activation(alpha · sums + what P holds + bias), written over the sums.
+"""An epilogue as LLVM IR: activation(alpha · sums + P + bias), stored over the sums.
 
 Each step is rounded to the dtype of the sums, as NumPy rounds it; erf, exp and tanh are the C library's, in double.
 """
@@ -14,13 +14,13 @@ import numpy as np
 from tilewise.core.epilogue import Epilogue
 from tilewise.system.llvm_text import FIRST_FIELD, IRFunction, module
 
-OUTSIDE = {"gelu": "erf", "gelu_tanh": "tanh", "silu": "exp"}  # the C library's function that an activation calls
+LIBM = {"gelu": "erf", "gelu_tanh": "tanh", "silu": "exp"}  # the C library's function that an activation calls
 PARAMS = "ptr record, ptr sums, ptr bias, ptr P"
 
 
 def epilogue_module(epilogue: Epilogue, dtype: str, onto: bool) -> str:
-    """`finish(record, sums, bias, P)`, the last three array objects whose elements lie in rows; the record holds how
-    many rows and columns there are, and alpha."""
+    """`finish(record, sums, bias, P)`; the last three are array objects with contiguous elements; the record holds the
+    numbers of rows and columns, and alpha."""
     cells = _Cells({"float32": "float", "float64": "double"}[dtype], epilogue.bias is not None, onto)
 
     def finished(x: str, i: str, j: str, at: str) -> str:
@@ -36,8 +36,8 @@ def epilogue_module(epilogue: Epilogue, dtype: str, onto: bool) -> str:
 
 
 def scaling_module(rows: bool, columns: bool) -> str:
-    """`finish(record, sums, columns, rows, factor)` for scales of float32 sums: by the number that the last, a float
-    object, holds where an array has its elements' address, then by one for each row and one for each column."""
+    """`finish(record, sums, columns, rows, factor)` for scales of float32 sums: by `factor`, a float object, then by
+    one scale for each row and one for each column."""
     cells = _Cells("float", columns, rows, factor=True)
 
     def scaled(x: str, i: str, j: str, at: str) -> str:
@@ -50,8 +50,8 @@ def scaling_module(rows: bool, columns: bool) -> str:
 
 
 class _Cells:
-    """`finish` while it is written, and what it knows of all cells; `bias`, `P`: whether those are read; `factor`:
-    whether alpha is an argument of its own."""
+    """`finish` being emitted, with the values that all cells use. `bias`, `P`: whether those are read; `factor`:
+    whether alpha is a separate argument."""
 
     def __init__(self, kind: str, bias: bool, P: bool, factor: bool = False) -> None:
         self.kind = kind
@@ -85,7 +85,7 @@ class _Cells:
         near = float(np.float32(value)) if self.kind == "float" else value
         return f"0x{struct.pack('>d', near).hex().upper()}"
 
-    def outside(self, name: str, x: str) -> str:
+    def libm(self, name: str, x: str) -> str:
         """erf, exp or tanh of x."""
         if self.kind == "double":
             return self.f.call("double", name, [("double", x)])
@@ -97,12 +97,12 @@ class _Cells:
         if activation == "relu":
             return self.f.select(self.f.op(f"fcmp olt {self.kind} {x}, 0.0"), self.kind, "0.0", x)
         if activation == "silu":
-            made = self.outside("exp", self.f.op(f"fneg {self.kind} {x}"))
+            made = self.libm("exp", self.f.op(f"fneg {self.kind} {x}"))
             return op("fdiv", x, op("fadd", made, number(1.0)))
         if activation == "gelu":
-            made = self.outside("erf", op("fmul", x, number(math.sqrt(0.5))))
+            made = self.libm("erf", op("fmul", x, number(math.sqrt(0.5))))
         else:
             cube = op("fmul", op("fmul", op("fmul", x, number(0.044715)), x), x)
-            made = self.outside("tanh", op("fmul", op("fadd", x, cube), number(math.sqrt(2 / math.pi))))
+            made = self.libm("tanh", op("fmul", op("fadd", x, cube), number(math.sqrt(2 / math.pi))))
         one_more = op("fadd", made, number(1.0))
         return op("fmul", op("fmul", x, number(0.5)), one_more)

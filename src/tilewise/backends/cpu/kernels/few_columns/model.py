@@ -10,7 +10,7 @@ from tilewise.core.blocking import SKINNY, Blocking, RegisterTile, even_strips
 from tilewise.core.problem import Problem
 
 HALF_DEPTH = 1024  # KC for half precision
-IDEA = "a handful of columns; M is read once, where it lies"
+IDEA = "a handful of columns; M is read once, in place"
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -21,11 +21,11 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if problem.halves:
-        return f"{view.n} columns: M is read once where it lies, and widened as it is loaded" if view.m > SKINNY else ""
+        return f"{view.n} columns: M is read once in place, and widened as it is loaded" if view.m > SKINNY else ""
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     packs = view.n > lanes and view.n_along_n and not tile.neon  # `packed_n` hides the overhead of its loop
     few = view.m > SKINNY and not packs
-    return f"{view.n} columns: M is read once where it lies, packing it would cost more" if few else ""
+    return f"{view.n} columns: M is read once in place, packing it would cost more" if few else ""
 
 
 def KC(problem: Problem) -> int:

@@ -9,7 +9,7 @@ from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, sp
 from tilewise.core.blocking import SKINNY, TALL_K, Blocking, RegisterTile
 from tilewise.core.problem import Problem
 
-IDEA = "a handful of rows; N is read once, where it lies"
+IDEA = "a handful of rows; N is read once, in place"
 PACKED, PACKED_RING = (3, 5)  # rows from which packing N pays where its rows collide: plus_times, others
 
 
@@ -24,7 +24,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     # N would be widened again for every tile of rows; `packed` widens it once
     if problem.halves and tile.vector_bytes == 16:
         wide &= view.m <= tile.registers // 8
-    return f"{view.m} rows: N is read once where it lies, packing it would cost more" if wide else ""
+    return f"{view.m} rows: N is read once in place, packing it would cost more" if wide else ""
 
 
 def KC(problem: Problem) -> int:

@@ -24,7 +24,7 @@ Cells = tuple[Array, Array, Array]  # starts, columns, values
 LINE = 64
 PAIRS = 1 << 16  # pairs of stored cells, the least work of a task; a product of fewer is one pass of one thread
 STEPS = 1 << 18  # multiply-add steps with a dense matrix, the least work of a task
-MANY = 1 << 22  # from so many cells on free memory is checked first
+MANY = 1 << 22  # from this many cells on free memory is checked first
 AT_ONCE = 256  # tasks between two checks for Ctrl-C
 READ, LONG = 8, 1 << 28  # steps to read a stored cell; steps between two checks for Ctrl-C
 
@@ -47,7 +47,7 @@ class SmallProduct:
     def __init__(self, algebra: Algebra, scatter: bool, single: bool, index: np.dtype[Any]) -> None:
         self.kind, self.scatter = algebra.partial.numpy, scatter
         multiply = _compiled_dense(algebra, scatter, single, f"i{8 * index.itemsize}", True)
-        self._run = builtin(multiply, "ooooo" + "ww", answers=False, keeps_gil=True)
+        self._run = builtin(multiply, "ooooo" + "ww", returns=False, keeps_gil=True)
 
     def __call__(self, starts: Array, columns: Array, data: Array, N: Array, shape: tuple[int, ...]) -> Array:
         """P of this shape."""
@@ -57,7 +57,7 @@ class SmallProduct:
 
 
 def product_with_dense(S: Cells, N: Array, rows: int, algebra: Algebra, scatter: bool) -> Array:
-    """P of so many rows from a sparse S and a dense N, a matrix or a vector. S's stored rows are those of P, or with
+    """P of this many rows from a sparse S and a dense N, a matrix or a vector. S's stored rows are those of P, or with
     `scatter` those of N; they are divided over threads by their cells. Values are of the algebra's partial dtype."""
     kind, stored = algebra.partial.numpy, len(S[0]) - 1
     columns = N.shape[1] if N.ndim == 2 else 1

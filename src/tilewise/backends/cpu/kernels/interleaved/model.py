@@ -10,8 +10,8 @@ from tilewise.core.problem import Problem
 
 IDEA = "consecutive k of short numbers packed into 32-bit words, multiplied and added by VNNI, pmaddwd, sdot or AMX"
 DEPTH = 1024  # k of a packed strip
-SOME = 24  # up to so many rows or columns the larger operand is better read in place, by `short_rows` or `short_dots`
-STEPS = 2**14  # from so many steps on packing pays
+SOME = 24  # up to this many rows or columns the larger operand is better read in place, by `short_rows` or `short_dots`
+STEPS = 2**14  # from this many steps on packing pays
 AMX_ROW, AMX_DEPTH = 64, 2048  # bytes of k: of a tile, and of a strip
 ROUNDED_DEPTH = 4096  # bytes of k up to which all of k is one strip, so that the microkernel rounds its sums
 AMX_NEAR, AMX_FAR = 2**20, 2**24  # bytes of packed N: of a group, which stays in L2, and of all groups

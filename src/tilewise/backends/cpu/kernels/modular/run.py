@@ -20,7 +20,7 @@ from tilewise.system.builtin_call import builtin
 def _compiled(m: DType, n: DType, result: DType) -> Callable[..., int]:
     text = modular_module(m, n, result)
     address = compile.load(text, host_target())["multiply"]
-    return builtin(address, "wooo", answers=False, keeps_gil=True)
+    return builtin(address, "wooo", returns=False, keeps_gil=True)
 
 
 class FewModulo:

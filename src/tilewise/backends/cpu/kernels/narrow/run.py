@@ -31,7 +31,7 @@ def narrowing_module() -> str:
 @lru_cache(maxsize=1)
 def _narrow() -> Callable[..., int]:
     address = compile.load(narrowing_module(), host_target())["narrow"]
-    return builtin(address, "woo", answers=False, keeps_gil=True)
+    return builtin(address, "woo", returns=False, keeps_gil=True)
 
 
 def narrowing_of(like: Array, dtype: np.dtype[Any]) -> Callable[[Array], Array]:

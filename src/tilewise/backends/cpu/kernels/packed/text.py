@@ -145,7 +145,7 @@ def multiply_function(a: Arithmetic) -> IRFunction:
 
 
 def _against_strip(a: Arithmetic) -> IRFunction:
-    """`rows` of P against a strip of N that lies packed; their M is packed first."""
+    """`rows` rows of P times a packed strip of N; their M is packed first."""
     f = IRFunction("against_strip", AGAINST_STRIP)
     row_m, col_m, row_p, group = JobReader(f).fields("row_m", "col_m", "row_p", "group")
     with f.when(f.test("slt", "%below", "%cols")):
@@ -172,8 +172,8 @@ def run_function(a: Arithmetic) -> IRFunction:
     def own_block() -> None:
         """The piece is computed in `partial`, row-major, in the workspace; then it is stored to P."""
         row_b = f.div(task_n, a.columns)
-        plane, behind = _after_block(f, a, t.workspace, f.mul(task_m, row_b))
-        call(t.workspace, row_b, plane, "true", behind)
+        plane, after = _after_block(f, a, t.workspace, f.mul(task_m, row_b))
+        call(t.workspace, row_b, plane, "true", after)
         place, row_a, col_a = _place_of_arg(f, job, a, t.member, t.i, t.j)
         block = {"block": t.workspace, "row_b": row_b, "plane": plane, "rows": t.rows, "cols": t.cols, "onto": onto}
         f.invoke(
@@ -216,7 +216,7 @@ def _after_block(f: IRFunction, a: Arithmetic, space: str, size: str) -> tuple[s
     """The distance of the planes of a block in the workspace, and the free address after it, aligned to 64 bytes."""
     after, plane = f.at(a.kind, space, f.mul(size, a.parts)), size
     if a.tracks_arg:
-        plane = f.mul(f.div(f.add(f.mul(size, a.bytes), 63), 64), 64)  # args behind the cells, in bytes
+        plane = f.mul(f.div(f.add(f.mul(size, a.bytes), 63), 64), 64)  # args after the cells, in bytes
         after = f.at("i64", f.at("i8", space, plane), size)
     aligned = f.op(f"and i64 {f.add(f.op(f'ptrtoint ptr {after} to i64'), 63)}, -64")
     return plane, f.op(f"inttoptr i64 {aligned} to ptr")

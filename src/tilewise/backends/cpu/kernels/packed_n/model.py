@@ -8,7 +8,7 @@ from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, pi
 from tilewise.core.blocking import SMALL_P, TALL_K, Blocking, RegisterTile, broadcast_costs, even_strips
 from tilewise.core.problem import Problem
 
-IDEA = "M is read where it lies, panels of N are packed, a register tile over all of KC"
+IDEA = "M is read in place, panels of N are packed, a register tile over all of KC"
 NARROW = 2**25  # steps from which one- and two-byte integers are better replicated over 32 bits, by packing M
 COLUMNS = 64  # columns from which quieting M while packing it pays
 REPEATED, QUIETED = 32, 24  # the same on NEON: where packing replicates M over lanes, and where it also quiets it
@@ -34,7 +34,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     packs_m = spread or shared_k or (tile.neon and _better_packed(problem, view, tile))
     if tile.registers >= 32 and problem.signals:
         packs_m |= view.n >= COLUMNS  # with signalling NaN quieted, a min that skips NaN is one instruction
-    return "" if packs_m else "M's rows lie along k, and are read where they are"
+    return "" if packs_m else "M's rows are contiguous along k, and are read in place"
 
 
 def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:

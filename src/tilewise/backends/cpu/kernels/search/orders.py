@@ -137,8 +137,8 @@ def _take_from_queue() -> IRFunction:
     f.store("i64", f.sub(size, 1), "%space")
     head = f.load("i64", first)
     node = f.op(f"zext i32 {f.load('i32', f.at('i32', ring, head))} to i64")
-    behind = f.add(head, 1)
-    f.store("i64", f.select(f.test("eq", behind, "%n"), "i64", 0, behind), first)
+    after = f.add(head, 1)
+    f.store("i64", f.select(f.test("eq", after, "%n"), "i64", 0, after), first)
     f.store("i32", 0, f.at("i32", "%places", node))
     f.do(f"ret i64 {node}")
     return f

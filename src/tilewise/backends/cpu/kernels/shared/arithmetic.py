@@ -133,15 +133,15 @@ class Arithmetic:
 
     @once
     def k_unit(self) -> int:
-        """Panels are padded to a multiple of so many k: with AMX to whole tiles of 16 words."""
+        """Panels are padded to a multiple of this many k: with AMX to whole tiles of 16 words."""
         return self.k_pack * (16 if self.amx else 1)
 
     def groups(self, k: int) -> int:
-        """Elements or words per lane of a packed panel for so many k."""
+        """Elements or words per lane of a packed panel for this many k."""
         return -(-k // self.k_unit) * self.k_unit // self.k_pack
 
     def rows_m(self, k: int) -> int:
-        """Rows of a packed panel of M for so many k; with the lowest exponent one more."""
+        """Rows of a packed panel of M for this many k; with the lowest exponent one more."""
         return self.groups(k) + self.bounds_exponents
 
     def rows_n(self, k: int) -> int:

@@ -22,8 +22,8 @@ GRID = (
 
 
 def widest(a: Arithmetic, form: ExactForm, rows: int) -> int:
-    """Most vectors of a tile with so many rows: its sums, a row of N and an element of M (a vector of each row) are in
-    registers."""
+    """Most vectors of a tile with this many rows: its sums, a row of N and an element of M (a vector of each row) are
+    in registers."""
     free = a.target.registers - (rows if by_lane(a, form) else 1)
     # sums; an unpacked M needs registers for addresses
     most = a.target.registers // 2 if a.starts_from_p else a.MR * a.tile[1]
@@ -36,9 +36,9 @@ def tallest(a: Arithmetic, form: ExactForm) -> int:
 
 
 def sum_sets(a: Arithmetic, form: ExactForm, rows: int) -> int:
-    """Sets of sums of a tile with so many rows: several for one row, to hide the latency of its few sums. Never by its
-    width, nor for more rows: the sizes of tiles depend on the number of threads, and a cell's bits must not. No grid
-    mixes tiles of one row with others, and no task has a single last row (`tasks.no_single_last_row`)."""
+    """Sets of sums of a tile with this many rows: several for one row, to hide the latency of its few sums. Never by
+    its width, nor for more rows: the sizes of tiles depend on the number of threads, and a cell's bits must not. No
+    grid mixes tiles of one row with others, and no task has a single last row (`tasks.no_single_last_row`)."""
     sets = 1
     while rows == 1 and tallest(a, form) > 2 and 2 * sets * widest(a, form, 1) <= a.target.registers * 3 // 4:
         sets *= 2

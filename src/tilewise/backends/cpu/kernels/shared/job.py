@@ -37,7 +37,7 @@ PACK = struct.Struct(f"{len(JOB_FIELDS)}q")
 POSITIONS = {name: at for at, name in enumerate(JOB_FIELDS)}
 COUNTERS = -(-len(JOB_FIELDS) // 8) * 8 + 8  # after the fields, on other cache lines: progress counters
 
-STACK_BYTES = 4096  # up to so many bytes of sums are on the calling thread's stack: `sums_at` is −1 then
+STACK_BYTES = 4096  # up to this many bytes of sums are on the calling thread's stack: `sums_at` is −1 then
 
 TASK_PARAMS = "ptr job, i64 task, i64 worker"
 ENTER = "ptr job, ptr M, ptr N, ptr P"  # for a product that is one task; operands are array objects

@@ -8,7 +8,7 @@ from tilewise.system.llvm_text import IRFunction
 
 
 def packed_element(f: IRFunction, a: Arithmetic, M: str, panel: int, k: str, row: int) -> Value:
-    """M[row, k] broadcast, from a panel of so many rows."""
+    """M[row, k] broadcast, from a panel of this many rows."""
     if a.spread > 1:
         place = f.at("i32", M, f.mul(k, panel), row)
         lanes = a.lanes // a.spread
@@ -35,8 +35,8 @@ def packed_vectors(f: IRFunction, a: Arithmetic, M: str, panel: int, k: str, row
 def prefetch_row(
     f: IRFunction, a: Arithmetic, kind: str, size: int, line: str, vectors: int, ahead: int = 0, *, ends: bool
 ) -> None:
-    """Prefetch the cells of so many vectors; `ends`: on NEON also the last one, because three short vectors may end in
-    the next cache line."""
+    """Prefetch the cells of this many vectors; `ends`: on NEON also the last one, because three short vectors may end
+    in the next cache line."""
     for v in range(0, vectors, max(1, 64 // (a.lanes * size))):
         f.prefetch(f.at(kind, line, ahead + v * a.lanes))
     if a.target.by_lane and ends:

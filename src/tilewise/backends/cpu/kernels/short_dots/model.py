@@ -10,7 +10,7 @@ from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, split_row
 from tilewise.core.blocking import Blocking, RegisterTile
 from tilewise.core.problem import Problem
 
-IDEA = "a few columns of short integers; M is read where it lies, several k to a lane"
+IDEA = "a few columns of short integers; M is read in place, several k per lane"
 HIGH = 4  # rows from which copying N's columns costs little
 # strided columns that cost more to copy than `interleaved` needs for packing, where rows are at most twice as many
 # (8x299878x16 int8 took 6.7 times as long), by bytes of a vector, 11 for others; and columns and k whose horizontal
@@ -34,7 +34,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         and view.m >= HIGH
         and not _better_packed(problem, view, tile)
     )
-    return f"{view.n} columns of short integers: M is read once where it lies" if few else ""
+    return f"{view.n} columns of short integers: M is read once in place" if few else ""
 
 
 def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:

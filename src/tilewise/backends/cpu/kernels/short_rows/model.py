@@ -9,7 +9,7 @@ from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, sh
 from tilewise.core.blocking import SKINNY, Blocking, RegisterTile
 from tilewise.core.problem import Problem
 
-IDEA = "a few rows of short integers; N is read where it lies, and interleaved in registers"
+IDEA = "a few rows of short integers; N is read in place, and interleaved in registers"
 MOST = 2 * SKINNY  # rows
 NEAR = 2**18  # bytes of N that are read from a cache
 
@@ -22,7 +22,7 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     pays = view.m <= (AMX_FEW if uses_amx(problem, tile) else SOME) and view.k >= SKINNY
-    return f"{view.m} rows of short integers: N is read once where it lies" if pays else ""
+    return f"{view.m} rows of short integers: N is read once in place" if pays else ""
 
 
 def KC(problem: Problem) -> int:

@@ -116,9 +116,9 @@ def _steps(c: StructuredArithmetic, f: IRFunction, k: str, values: list[str]) ->
             for i, (kind, d) in enumerate(zip(c.kinds, c.dtypes, strict=True))
         ]
         for v in range(vectors):
-            mine = slice((row * vectors + v) * fields, (row * vectors + v + 1) * fields)
-            operands = {"t": values[mine], "x": left, "y": right[v]}
-            result[mine] = run(c.step, c.dtypes, operands, Registers(f, c.lanes))
+            own = slice((row * vectors + v) * fields, (row * vectors + v + 1) * fields)
+            operands = {"t": values[own], "x": left, "y": right[v]}
+            result[own] = run(c.step, c.dtypes, operands, Registers(f, c.lanes))
     return result
 
 
@@ -210,9 +210,9 @@ def _limit(c: StructuredArithmetic) -> IRFunction:
     with f.loop(0, job.field("k"), 1, carry) as loop:
         values = list(loop.values)
         for cell in range(cells):
-            mine, beside = (slice(i * fields, (i + 1) * fields) for i in (cell, (cell + 1) % cells))
-            operands = {"t": values[mine], "x": x, "y": values[beside]}
-            values[mine] = run(c.step, c.dtypes, operands, Registers(f, c.lanes))
+            own, beside = (slice(i * fields, (i + 1) * fields) for i in (cell, (cell + 1) % cells))
+            operands = {"t": values[own], "x": x, "y": values[beside]}
+            values[own] = run(c.step, c.dtypes, operands, Registers(f, c.lanes))
         loop.next = values
     for (wide, _), value in zip(carry, loop.values, strict=True):
         f.do(f"store volatile {wide} {value}, ptr {place}, align 1")

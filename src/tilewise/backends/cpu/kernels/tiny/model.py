@@ -9,8 +9,8 @@ from tilewise.core.blocking import Blocking, RegisterTile
 from tilewise.core.problem import Problem
 
 IDEA = "a call that costs more than its arithmetic"
-STEPS = 2048  # up to so many steps the call dominates
-# and up to so many dependent vector steps: 100x20x1 float32 took 3.2 microseconds, with `dots` 0.8
+STEPS = 2048  # up to this many steps the call dominates
+# and up to this many dependent vector steps: 100x20x1 float32 took 3.2 microseconds, with `dots` 0.8
 DEPENDENT_STEPS = 256
 DOTS = 6  # most k of a stack of dot products: 10000x8 float32 took 1.1 times as long as with `dots`, 10000x16 1.6 times
 

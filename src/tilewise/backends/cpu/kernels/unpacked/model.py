@@ -11,7 +11,7 @@ from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, split_col
 from tilewise.core.blocking import SKINNY, TALL_K, THIN_ROW, Blocking, RegisterTile, broadcast_costs, is_short
 from tilewise.core.problem import Problem
 
-IDEA = "everything lies in the caches; M and N are read where they lie"
+IDEA = "everything fits the caches; M and N are read in place"
 STEPS = 2**23  # steps × bytes of an element up to which packing does not pay: 128³ in float32
 PANELS = 6  # panels of M up to which packed N would be read too few times
 SECOND_CACHE = 2**20  # most bytes of each operand in L2
@@ -42,13 +42,13 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if view.m <= FEWEST and not (view.p_along_n or tile.neon):
-        return f"{view.m} rows of a P that lies apart: N is read once where it lies"
+        return f"{view.m} rows of a P with strided rows: N is read once in place"
     if _better_packed(problem, view, tile) or not (view.p_along_n or view.k >= P_APART):
         return ""
     size = problem.dtype.itemsize
     m, k, n = view.m * size, view.k * size, view.n * size
     if _thin(problem, view, tile):
-        return f"{view.m} rows and {view.n} columns of a long k: M and N are read once where they lie"
+        return f"{view.m} rows and {view.n} columns of a long k: M and N are read once in place"
     neon = tile.neon and problem.dtype.kind == "f" and problem.semiring.multiplies
     if neon and _p_dominates(view, n):
         return ""
@@ -65,7 +65,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if 3 < view.m <= SKINNY and far and view.n >= 4 * tile.NR and not tile.neon:
         return ""  # `few_rows` prefetches N
     few = view.m <= PANELS * tile.MR
-    return "little enough for N to be read where it lies" if few or m * view.k * view.n <= STEPS else ""
+    return "N is small enough to be read in place" if few or m * view.k * view.n <= STEPS else ""
 
 
 def _thin(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -99,9 +99,9 @@ def _on_neon(problem: Problem, view: View, tile: RegisterTile) -> str:
         return ""
     deep = size == 8 and view.k > NEON_DEEP
     if tile.NR < view.n <= NEON_WIDTH * tile.vector_bytes // size and m > SKINNY and not deep:
-        return "a tile is as wide as P, and M is read once where it lies"
+        return "a tile is as wide as P, and M is read once in place"
     near = NEON_ONE if m == 1 else NEON_FEW if m <= SKINNY else NEON_SOME if m <= PANELS * tile.MR else STEPS // m
-    return "little enough for N to be read where it lies" if bytes_n <= near else ""
+    return "N is small enough to be read in place" if bytes_n <= near else ""
 
 
 def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:

@@ -108,9 +108,9 @@ def _piece(a: Arithmetic) -> IRFunction:
             f.invoke(grid_name(form), GRID, kc=kc, M=strip_m, row_m=row_m, step_m=col_m, N=strip_n, step_n=row_n,
                 first=first, down=down)  # fmt: skip
 
-        anyhow, *along_k = forms(a)
+        any_strides, *along_k = forms(a)
         if along_k:
-            f.either(f.test("eq", col_m, 1), lambda: tiles(along_k[0]), lambda: tiles(anyhow))
+            f.either(f.test("eq", col_m, 1), lambda: tiles(along_k[0]), lambda: tiles(any_strides))
         else:
-            tiles(anyhow)
+            tiles(any_strides)
     return f
