@@ -369,3 +369,45 @@ def test_default_arguments_and_member_initialisers_do_not_name_variables_of_the_
         '  printf("%d %d %d %d %d", f(), s.v, pair.x, h, n); }\n'
     )
     assert (report.output, report.findings) == ("5 5 5 5 7", [])
+
+
+def test_a_function_that_is_declared_below_its_use_is_refused(ran):
+    program = """
+struct S { int f() { return g(); } int g() { return 4; } };
+BEFORE
+template <class T> T use(T x) { return below(x); }
+__global__ void k(int *x) { x[threadIdx.x] = DEVICE(threadIdx.x); }
+__device__ int twice(int v) { return 2 * v; }
+int main() {
+  int h[4], *d;
+  cudaMalloc(&d, 16);
+  k<<<1, 4>>>(d);
+  cudaMemcpy(h, d, 16, cudaMemcpyDeviceToHost);
+  printf("%d %d %d\\n", S().f(), below(1), h[3]);
+  cudaFree(d);
+}
+int below(int x) { return x + 1; }
+"""
+    declared = "int below(int); __device__ int twice(int);"
+    assert ran(program.replace("BEFORE", declared).replace("DEVICE", "twice")).output == "4 2 6\n"
+    host = ran(program.replace("BEFORE", "").replace("DEVICE", ""))
+    assert ": below is declared at line 16, below its use: declare it above" in host.message
+    kernel = ran(program.replace("BEFORE", "int below(int);").replace("DEVICE", "twice"))
+    assert ": twice is declared at line 7, below its use: declare it above" in kernel.message
+
+
+def test_a_null_pointer_that_was_loaded_from_unset_memory_is_no_second_fault(ran):
+    report = ran("""
+__global__ void set(double **rows, int n) {
+  double *row = rows[threadIdx.x];
+  for (int i = 0; i < n; i++) row[i] = i;
+}
+int main() {
+  double **rows;
+  cudaMalloc(&rows, 4 * sizeof(double *));
+  set<<<1, 4>>>(rows, 10);
+  cudaDeviceSynchronize();
+  cudaFree(rows);
+}
+""")
+    assert [(f.kind, f.line, f.array) for f in report.faults] == [(Kind.UNINITIALISED_READ, 4, "rows")]

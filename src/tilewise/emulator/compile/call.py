@@ -59,6 +59,7 @@ class CallCompiler(ClosureCompiler):
         name, functions = self.table.functions_named(function.name, self.env.scope)
         mine = [f for f in functions if not f.library and (f.tokens is not None or f.body is not None)]
         if mine:
+            self.table.require_declared(function.name, functions, function, self.env)
             return self.device_call(node, mine)
         name = name.removeprefix("cuda::").removeprefix("std::")
         known = self.builtin(node, name)

@@ -1,12 +1,10 @@
-"""Several files under one numbering of lines: line L of included file F is F * SPAN + L."""
+"""Several files under one numbering of lines."""
 
 from __future__ import annotations
 
 from tilewise.emulator.source.lexer import Token, tokenize
-from tilewise.emulator.source.source import Place, Source
+from tilewise.emulator.source.source import SPAN, Place, Source
 from tilewise.errors import KernelError
-
-SPAN = 10_000_000
 
 
 class Sources(Source):

@@ -100,6 +100,9 @@ def function_rest(
     """A function from its name on: parameters, qualifiers, constructor initialisers, tokens of the body."""
     token = reader.token
     class_name, name = _function_name(reader)
+    outer, inner = reader.scope, reader.names.find(class_name, reader.scope, reader.names.namespaces)
+    if class_name and inner is not None:  # int space::f(int) { … }
+        reader.scope, class_name = inner, ""
     with reader.local_scope():
         inside = None
         if class_name:
@@ -118,6 +121,7 @@ def function_rest(
         if template:
             reader.names.function_templates.add(made.name)
         out.add_function(made)
+    reader.scope = outer
     return made
 
 

@@ -189,6 +189,7 @@ def variable(reader: Reader, base: Any, specifiers: frozenset[str]) -> tree.Vari
             found, _ = read_type.parameters(reader)
             made.type = tree.TypeFunction(type_, [p.type for p in found])
             made.specifiers = specifiers | {"function"}
+            reader.names.prototypes.add(name)
             return made
         reader.rewind(start)
         made.arguments = arguments(reader)

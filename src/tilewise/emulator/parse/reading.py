@@ -24,11 +24,12 @@ class Names:
     namespaces: set[str] = field(default_factory=set)
     using: list[str] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)  # using std::cout; namespace c = std::chrono
+    prototypes: set[str] = field(default_factory=set)  # functions that are declared in another function's body
 
     def copy(self) -> Names:
         return Names(
             set(self.types), set(self.class_templates), set(self.function_templates), set(self.namespaces),
-            list(self.using), dict(self.aliases),
+            list(self.using), dict(self.aliases), set(self.prototypes),
         )  # fmt: skip
 
     def candidates(self, name: str, scope: str) -> Iterator[str]:

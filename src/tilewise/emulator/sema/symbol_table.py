@@ -11,7 +11,7 @@ from tilewise.emulator.parse.declared import Entities
 from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.reading import Names
 from tilewise.emulator.parse.types import Record, Scalar, Type
-from tilewise.emulator.source.source import Source
+from tilewise.emulator.source.source import SPAN, Source
 from tilewise.errors import KernelError
 
 HOST_VARIABLE = "is a variable of the host: make it const, or pass its value to the kernel"
@@ -117,6 +117,17 @@ class SymbolTable:
             if candidate in self.entities.functions:
                 return candidate, self.entities.functions[candidate]
         return name, []
+
+    def require_declared(self, name: str, found: list[tree.Function], node: tree.Name, env: Environment) -> None:
+        """Refuse a function of the program that this file declares below its use only. Classes and templates see what
+        follows them."""
+        first = min(found, key=lambda f: f.line)
+        below = (
+            name not in self.names.prototypes and first.line > node.line > 0 and first.line // SPAN == node.line // SPAN
+        )
+        if below and not first.library and env.record is None and not env.bindings:
+            message = f"{name} is declared at line {first.line % SPAN}, below its use: declare it above"
+            raise self.refusal(message, node.line, max(1, node.column))
 
     def definition(self, node: tree.Function) -> tree.Function:
         """The definition of a declared function; `node` itself if there is none."""

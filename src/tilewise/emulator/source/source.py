@@ -13,6 +13,7 @@ from tilewise.system.files import here
 
 ENCODINGS = ("gb18030", "cp949", "cp1251")
 MAX_BYTES = 8 << 20
+SPAN = 10_000_000  # line L of included file F is numbered F * SPAN + L
 
 
 class Span(NamedTuple):

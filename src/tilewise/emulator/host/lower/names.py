@@ -128,6 +128,8 @@ def _file_level(b: Builder, node: tree.Name) -> Any:
                 pass
             return late.global_place(b, name)
         if name in entities.functions:
+            if not program.lenient:
+                program.require_declared(node.name, entities.functions[name], node, b.env)
             return Overloads(name, entities.functions[name], node.arguments, further=_imported(b, name, node.name))
         if name in entities.enumerators:
             return _enumerator(b, name, node)

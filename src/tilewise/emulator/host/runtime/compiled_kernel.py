@@ -99,6 +99,7 @@ class CompiledKernel:
         s = self.s
         state = s.cuda.running
         state.geometry, state.dynamic_bytes = geometry, min(shared, MAX_DYNAMIC_SHARED)
+        state.unset_pointer = False
         for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
             s.memory.put(_address(s, name), struct.pack("<3I", *sizes))
         work = None
@@ -204,6 +205,7 @@ def _uninitialised(s: Session, address: int, size: int, line: int) -> None:
         array=block.name or str(block.line), access="kernel",
     )  # fmt: skip
     memory.change(block.address, block.size, give=2)
+    s.cuda.running.unset_pointer |= size == 8
 
 
 def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
@@ -211,7 +213,8 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
     address &= (1 << 64) - 1
     if address < 1 << 16:
         hint = "give the kernel memory from cudaMalloc: the pointer is NULL, or its cudaMalloc failed"
-        s.faults.add(Kind.NULL_POINTER, line, f"{_thread(s)} goes through a null pointer", hint, access="kernel")
+        if not s.cuda.running.unset_pointer:
+            s.faults.add(Kind.NULL_POINTER, line, f"{_thread(s)} goes through a null pointer", hint, access="kernel")
         s.cuda.illegal_address()
         return
     block = memory.find(address, near=True) if memory.inside(address, size) else None

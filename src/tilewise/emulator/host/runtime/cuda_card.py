@@ -85,6 +85,7 @@ class RunningKernel:
     dynamic_bytes: int = 0  # its extern __shared__ memory
     scratch: int = 0  # address to which invalid accesses are redirected
     reported: int = 0  # invalid accesses of all launches
+    unset_pointer: bool = False  # this launch loaded 8 bytes without a value: a null pointer follows from them
 
 
 @dataclass(frozen=True)

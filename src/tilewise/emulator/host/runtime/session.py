@@ -17,8 +17,7 @@ from tilewise.emulator.host.runtime.console import Console
 from tilewise.emulator.host.runtime.faults import Faults
 from tilewise.emulator.host.runtime.memory import Memory
 from tilewise.emulator.host.runtime.sealing import unsealed
-from tilewise.emulator.host.sources import SPAN
-from tilewise.emulator.source.source import Source
+from tilewise.emulator.source.source import SPAN, Source
 from tilewise.errors import LimitError, TilewiseError
 
 Function = Callable[..., Any]
@@ -54,7 +53,7 @@ def runtime(*names: str, needs: str = "") -> Callable[[Function], Function]:
 
 
 def strip_file_numbers(text: str) -> str:
-    """Line numbers of included files encode the file, too (see `sources.SPAN`): in messages, only the line."""
+    """Line numbers of included files encode the file, too (see `SPAN`): in messages, only the line."""
     return LINE.sub(lambda found: f"line {int(found[1]) % SPAN}", text) if text else text
 
 
