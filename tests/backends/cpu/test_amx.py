@@ -127,7 +127,7 @@ def test_bytes_are_exact_whatever_their_signs_and_strides() -> None:
         assert ((M.astype(np.int64) @ N.astype(np.int64)).astype(P.dtype) == P).all(), (m, k, n, dtypes, wanted, lies)
 
 
-def test_without_permission_vectors_are_used_and_the_plan_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_permission_vectors_are_used_and_the_plan_has_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     target = targets_on(probed()).get("avx512, AMX")
     if target is None:
         pytest.skip("this CPU has no AMX")
