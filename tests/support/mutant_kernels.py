@@ -151,7 +151,7 @@ def compare(text: str, rng: random.Random) -> tuple[str, list[str]]:
             if f.severity is Severity.FAULT:
                 seen.setdefault((f.kind, f.array), shape)
     places = {param.name: "global" for param in prepared.function.parameters}
-    places |= {name: "shared" for name, *_ in prepared.first.shared}
+    places |= {name: "shared" for name, *_ in prepared.program.shared}
     faults = {name: where for name, where in ((property_of(kind, places.get(array, "local")), shape)
                                               for (kind, array), shape in reversed(seen.items())) if name}  # fmt: skip
     wrong: list[str] = []

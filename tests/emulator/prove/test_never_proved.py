@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tilewise.emulator.check.loading import choose, load
-from tilewise.emulator.check.prepared import Prepared
-from tilewise.emulator.limits import DEFAULT
-from tilewise.emulator.prove.prove import Verdict, prove
+from proof_programs import proof_of
+from tilewise.emulator.prove.prove import Verdict
 
 pytest.importorskip("z3")
 
@@ -261,13 +259,49 @@ WRONG = {
     "an index from a vote": (guarded("P[__ballot_sync(0xffffffff, sum > 0)] = sum;"), INSIDE),
 }  # fmt: skip
 
+FIXED = """
+#define WIDTH 16
+#define SIDE 16
+const int Pitch = 16;
+__global__ void matmul(float A[][WIDTH], const float* B, float* C)
+{
+    int row = blockIdx.y * 4 + threadIdx.y, col = blockIdx.x * 4 + threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < WIDTH; ++k) sum += A[row][k] * B[k * WIDTH + col];
+    C[row * WIDTH + col] = sum;
+}
+void host(float (*A)[WIDTH], const float* B, float* C) { matmul<<<dim3(4, 4), dim3(4, 4)>>>(A, B, C); }
+"""
+FIXED_WRONG = {
+    "a block of columns too many, a block of rows too few": FIXED.replace("<<<dim3(4, 4)", "<<<dim3(8, 2)"),
+    "the next column": FIXED.replace("C[row * WIDTH + col]", "C[row * WIDTH + col + (row < 15)]"),
+    "the row before, from its end": FIXED.replace("C[row * WIDTH + col]", "C[(row + 1) * WIDTH + col - 16]"),
+    "columns behind the row of a two-dimensional array": FIXED.replace(
+        "A[row][k]", "A[row - (row > 0)][k + 16 * (row > 0)]"),
+    "another number for the row's width": FIXED.replace("B[k * WIDTH + col]", "B[k * (WIDTH - 1) + col]"),
+    "a local variable of the constant's name": FIXED.replace("float sum = 0;", "float sum = 0; int Pitch = 15;")
+        .replace("C[row * WIDTH + col]", "C[row * Pitch + col]"),
+}  # fmt: skip
+
+
+def test_rows_of_a_constant_width_are_proved():
+    for text in (FIXED, FIXED.replace("C[row * WIDTH", "C[WIDTH * row")):
+        proof = proof_of(text)
+        assert proof.proved, proof
+        assert "for WIDTH = 16" in proof.assumption
+
+
+@pytest.mark.parametrize("name", FIXED_WRONG)
+def test_a_wrong_row_of_a_constant_width_is_not_proved(name):
+    proof = proof_of(FIXED_WRONG[name])
+    assert ROWS not in [a.name for a in proof.answers if a.verdict is Verdict.PROVED], proof
+
 
 @pytest.mark.drawn(6)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_kernel_is_not_proved(name):
     text, where = WRONG[name]
-    loaded = load(text, None, None, DEFAULT)
-    proof = prove(Prepared(loaded, choose(loaded, None)[0]), DEFAULT)
+    proof = proof_of(text)
     assert not proof.proved, proof
     proved = [a.name for a in proof.answers if a.verdict is Verdict.PROVED]
     assert where not in proved, (where, proof)

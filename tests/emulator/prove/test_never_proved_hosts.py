@@ -215,6 +215,51 @@ WRONG = {
             "kept = p; } void outer(int* p) { keep(p); }"), INSIDE),
     "an address that a function of another file keeps": (
         program(f"{SIZE} keep(&n); {ARRAYS} change(); {LAUNCH}", before="void keep(int* p); void change();"), INSIDE),
+    "a rectangle by its other side": (
+        program("int h = 30, w = 40; float *a, *b; cudaMalloc(&a, h * w * 4); cudaMalloc(&b, h * w * 4); "
+            "move<<<(h * w + 255) / 256, 256>>>(a, b, h, w);", kernel="if (i < h * w) { int r = i / h, c = i % "
+            "h; y[r * w + c] = x[i]; }").replace("int n)", "int h, int w)"), INSIDE),
+    "a rectangle's column moved": (
+        program("int h = 30, w = 40; float *a, *b; cudaMalloc(&a, h * w * 4); cudaMalloc(&b, h * w * 4); "
+            "move<<<(h * w + 255) / 256, 256>>>(a, b, h, w);", kernel="if (i < h * w) { int r = i / w, c = i % "
+            "w; y[r * w + c + 1] = x[i]; }").replace("int n)", "int h, int w)"), INSIDE),
+    "a rectangle transposed by the wrong side": (
+        program("int h = 30, w = 40; float *a, *b; cudaMalloc(&a, h * w * 4); cudaMalloc(&b, h * w * 4); "
+            "move<<<(h * w + 255) / 256, 256>>>(a, b, h, w);", kernel="if (i < h * w) { int r = i / w, c = i % "
+            "w; y[c * w + r] = x[i]; }").replace("int n)", "int h, int w)"), INSIDE),
+    "a row of a rectangle by all": (
+        program("int h = 30, w = 40; float *a, *b; cudaMalloc(&a, h * w * 4); cudaMalloc(&b, h * 4); move<<<(h * "
+            "w + 255) / 256, 256>>>(a, b, h, w);", kernel="if (i < h * w) { int r = i / w, c = i % w; y[r] = x[i]; }"
+            ).replace("int n)", "int h, int w)"), GLOBAL),
+    "a column of a rectangle by all": (
+        program("int h = 30, w = 40; float *a, *b; cudaMalloc(&a, h * w * 4); cudaMalloc(&b, w * 4); move<<<(h * "
+            "w + 255) / 256, 256>>>(a, b, h, w);", kernel="if (i < h * w) { int c = i % w; y[c] = x[i]; }").replace(
+            "int "
+            "n)", "int h, int w)"), GLOBAL),
+    "a remainder in an array of the other side": (
+        program("int h = 30, w = 40; float *a, *b; cudaMalloc(&a, h * w * 4); cudaMalloc(&b, h * 4); move<<<(h * "
+            "w + 255) / 256, 256>>>(a, b, h, w);", kernel="if (i < h * w) { int c = i % w; if (i < w) y[c] = x[i]; }"
+            ).replace("int n)", "int h, int w)"), INSIDE),
+    "rows beyond the last": (
+        program("int h = 30, w = 40; float *a, *b; cudaMalloc(&a, h * w * 4); cudaMalloc(&b, h * w * 4); "
+            "move<<<(h * w + 255) / 256, 256>>>(a, b, h, w);", kernel="if (i <= h * w) { int r = i / w, c = i % "
+            "w; y[r * w + c] = x[i]; }").replace("int n)", "int h, int w)"), INSIDE),
+    "a remainder by one less": (program(kernel="if (i < n) y[i % (n - 1) + 1] = x[i];"), GLOBAL),
+    "a remainder by nothing": (program(kernel="if (i < n) y[i] = x[(i % (n - 1)) * n];"), INSIDE),
+    "a remainder by what is read": (program(kernel="if (i < n) y[i] = x[i % (int)x[0]];"), INSIDE),
+    "a quotient of a negative number": (program(kernel="if (i < n) y[i] = x[(i - n) / n + 1 + n - 1];"), INSIDE),
+    "a remainder of a negative number in one branch": (
+        program(kernel="int k = i - 3; int c = i > 2 ? k % n : k / n * 2 - 1; if (i < n) y[i] = x[c];"), INSIDE),
+    "a remainder whose number is negative for others": (
+        program(kernel="int k = (i - 3) % n; if (i < n && (i > 4 || k < 0)) y[i] = x[k];"), INSIDE),
+    "the grid's threads as an end": (program(kernel="y[gridDim.x * blockDim.x - 1 - i] = 1;"), INSIDE),
+    "a grid stride from the block": (
+        program(kernel="for (int k = threadIdx.x; k < n; k += gridDim.x * blockDim.x) y[k] = x[k];"), GLOBAL),
+    "a grid stride of blocks": (program(kernel="for (int k = i; k < n; k += gridDim.x) y[k] = x[k];"), GLOBAL),
+    "a grid stride of half": (
+        program(kernel="for (int k = i; k < n; k += gridDim.x * blockDim.x / 2) y[k] = x[k];"), GLOBAL),
+    "a grid stride, a tail behind": (
+        program(kernel="int k = i; for (; k < n; k += gridDim.x * blockDim.x) y[k] = x[k]; y[k] = 0;"), INSIDE),
     "a constant of the file named as a parameter": (
         program("int m = atoi(argv[1]); float *a, *b; cudaMalloc(&a, 4 * m); cudaMalloc(&b, 4 * m); " + LAUNCH.
             replace("n", "m").replace("(m +", "(1000 +"), kernel="if (i < last()) y[i] = x[i];", before="const "
@@ -314,3 +359,89 @@ def test_a_wrong_program_is_not_proved(name):
     proof = proof_of(text)
     assert not proof.proved, proof
     assert where not in [a.name for a in proof.answers if a.verdict is Verdict.PROVED], (where, proof)
+
+
+STRIDE = "for (int k = i; k < n; k += gridDim.x * blockDim.x) y[k] = x[k];"
+RIGHT_ONES = {
+    "grid stride": program(kernel=STRIDE),
+    "grid stride unsigned": program(kernel=STRIDE.replace("int k", "unsigned k")),
+    "grid stride size_t": (
+        program(kernel="for (size_t k = i; k < n; k += (size_t)gridDim.x * blockDim.x) y[k] = x[k];")),
+    "grid stride, fixed grid": program(RIGHT.replace("(n + 255) / 256,", "64,"), kernel=STRIDE),
+    "while stride": program(kernel="int k = i; while (k < n) { y[k] = x[k]; k += gridDim.x * blockDim.x; }"),
+    "early return": program(kernel="if (i >= n) return; y[i] = x[i];"),
+    "ternary": program(kernel="if (i < n) y[i] = i > 0 ? x[i - 1] : 0;"),
+    "a clamp": program(kernel="int k = min(i + 1, n - 1); if (i < n) y[i] = x[k];"),
+    "two clamps": program(kernel="int k = max(0, min(i - 1, n - 1)); if (i < n) y[i] = x[k];"),
+    "a clamp by ternaries": (
+        program(kernel="int k = i - 1 < 0 ? 0 : i - 1 > n - 1 ? n - 1 : i - 1; if (i < n) y[i] = x[k];")),
+    "a wrapped neighbour": program(kernel="if (i < n) y[i] = x[(i + 1) % n];"),
+    "a wrapped left neighbour": program(kernel="if (i < n) y[i] = x[(i + n - 1) % n];"),
+    "reversed": program(kernel="if (i < n) y[n - 1 - i] = x[i];"),
+    "unsigned i": program(kernel="unsigned k = i; if (k < (unsigned)n) y[k] = x[k];"),
+    "a size_t size": program(RIGHT.replace("int n", "size_t n")),
+    "an unsigned size": program(RIGHT.replace("int n", "unsigned n")),
+    "a 3-D block": (
+        program(RIGHT.replace("256>>>", "dim3(16, 4, 4)>>>"), kernel="int k = blockIdx.x * 256 + (threadIdx.z * "
+            "4 + threadIdx.y) * 16 + threadIdx.x; if (k < n) y[k] = x[k];")),
+    "out parameter": (
+        program(kernel="int k; place(i, k); if (k < n) y[k] = x[k];", before="__device__ void place(int i, int& "
+            "k) { k = i; }")),
+    "do while": (
+        program(kernel="int k = i; if (k < n) do { y[k] = x[k]; k += gridDim.x * blockDim.x; } while (k < n);")),
+    "dynamic": (
+        program(RIGHT.replace("256>>>", "256, 256 * sizeof(float)>>>"), kernel="extern __shared__ float s[]; "
+            "s[threadIdx.x] = 2; __syncthreads(); if (i < n) y[i] = s[255 - threadIdx.x];")),
+    "two dynamic arrays": (
+        program(RIGHT.replace("256>>>", "256, 512 * sizeof(float)>>>"), kernel="extern __shared__ float s[]; "
+            "float* q = s + 256; s[threadIdx.x] = 1; q[threadIdx.x] = 2; __syncthreads(); if (i < n) y[i] = "
+            "s[255 - threadIdx.x] + q[255 - threadIdx.x];")),
+    "struct members": (
+        program("int n = 1000; Pair* a; float* b; cudaMalloc(&a, n * sizeof(Pair)); cudaMalloc(&b, n * 4); "
+            "move<<<(n + 255) / 256, 256>>>((float*)a, b, n);", before="struct Pair { float x, y; };", kernel=
+            "Pair* "
+            "p = (Pair*)x; if (i < n) y[i] = p[i].y + p[i].x;")),
+    "two launches": program(RIGHT + LAUNCH.replace("(a, b", "(b, a")),
+    "a size that is changed before": program(f"int n = atoi(argv[1]); n *= 2; {ARRAYS} {LAUNCH}"),
+    "64-bit": (
+        program(f"{SIZE} float *a, *b; cudaMalloc(&a, (size_t)n * n * 4); cudaMalloc(&b, (size_t)n * n * 4); "
+            f"{LAUNCH}", kernel="if (i < n) for (int k = 0; k < n; ++k) y[(size_t)i * n + k] = x[(size_t)i * n + k];"
+            )),
+    "a row each": (
+        program(f"{SIZE} float *a, *b; cudaMalloc(&a, n * n * 4); cudaMalloc(&b, n * 4); {LAUNCH}", kernel="if "
+            "(i < n) { float s = 0; for (int k = 0; k < n; ++k) s += x[i * n + k]; y[i] = s; }")),
+    "a column each": (
+        program(f"{SIZE} float *a, *b; cudaMalloc(&a, n * n * 4); cudaMalloc(&b, n * 4); {LAUNCH}", kernel="if "
+            "(i < n) { float s = 0; for (int k = 0; k < n; ++k) s += x[k * n + i]; y[i] = s; }")),
+    "row and column of a flat index": (
+        program(f"{SIZE} float *a, *b; cudaMalloc(&a, n * n * 4); cudaMalloc(&b, n * n * 4); move<<<(n * n + 255) "
+            f"/ 256, 256>>>(a, b, n);", kernel="if (i < n * n) { int r = i / n, c = i % n; y[r * n + c] = x[i]; }")),
+    "coarsened": (
+        program(RIGHT.replace("255) / 256", "511) / 512"), kernel="for (int k = 0; k < 2; ++k) { int j = "
+            "blockIdx.x * 512 + k * 256 + threadIdx.x; if (j < n) y[j] = x[j]; }")),
+    "unrolled by four": (
+        program(RIGHT.replace("255) / 256", "1023) / 1024"), kernel="int j = blockIdx.x * blockDim.x * 4 + "
+            "threadIdx.x; if (j + 3 * blockDim.x < n) { y[j] = x[j]; y[j + blockDim.x] = x[j]; y[j + 2 * "
+            "blockDim.x] = x[j]; y[j + 3 * blockDim.x] = x[j]; }")),
+    "a scan": (
+        sums("s[t] = i < n ? x[i] : 0; for (int d = 1; d < 256; d *= 2) { __syncthreads(); float v = t >= d ? "
+            "s[t - d] : 0; __syncthreads(); s[t] += v; } if (i < n) y[i] = s[t];")),
+    "a histogram": (
+        sums("s[t] = 0; __syncthreads(); if (i < n) atomicAdd(&s[t & 31], x[i]); __syncthreads(); if (t < 32) "
+            "atomicAdd(&y[0], s[t]);")),
+    "two checks": program(kernel="if (i < n) if (i > 0) y[i] = x[i - 1];"),
+    "a const size": program("const int n = 1000; " + ARRAYS + LAUNCH),
+    "an interleaved pair": (
+        program(f"{SIZE} float *a, *b; cudaMalloc(&a, 2 * n * 4); cudaMalloc(&b, n * 4); {LAUNCH}", kernel="if "
+            "(i < n) y[i] = x[2 * i] + x[2 * i + 1];")),
+    "float2": (
+        program(f"{SIZE} float *a, *b; cudaMalloc(&a, 2 * n * 4); cudaMalloc(&b, n * 4); {LAUNCH}", kernel="if "
+            "(i < n) { float2 v = ((float2*)x)[i]; y[i] = v.x + v.y; }")),
+}  # fmt: skip
+
+
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize("name", RIGHT_ONES)
+def test_a_right_program_is_proved(name):
+    proof = proof_of(RIGHT_ONES[name])
+    assert proof.proved, proof

@@ -164,8 +164,10 @@ class Arithmetic(ABC):
             base = self.loaded(base, node)
         if isinstance(base, Pointer):
             place = base.place
-            step = self.size(place.type, place.region.unit, node.line)
-            return Ref(place.region, place.offset + index.poly * step, place.type)
+            row, columns = Poly.of(self.size(place.type, place.region.unit, node.line)), place.region.columns
+            if isinstance(place.type, types.Array) and columns is not None and self.symbols.plain(columns) == row:
+                row = columns
+            return Ref(place.region, place.offset + index.poly * row, place.type)
         raise NotModelled("an index into what is no array", node.line)
 
     # -- arithmetic
@@ -240,9 +242,15 @@ class Arithmetic(ABC):
 
     def _parts(self, op: str, a: Poly, b: Poly, type_: Scalar, node: tree.Node) -> Int:
         """Division, remainder and bits, by constants."""
+        b = self.symbols.plain(b)
         by, known = b.constant, a.constant
         if op in ("/", "%") and by is not None and by > 0:
             quotient, rest = self.symbols.divided(a, by)
+            return Int(quotient if op == "/" else rest, type_)
+        if op in ("/", "%") and by is None and self._divides(a, b) and id(node) not in self.wrapping:
+            must = both(at_most(ZERO, a), at_most(ONE, b))
+            self.events.ranges.append(Obligation(self.state.path, must, node.line, "a quotient", id(node)))
+            quotient, rest = self.symbols.parted(a, b)
             return Int(quotient if op == "/" else rest, type_)
         if op == "&" and by is not None and by > 0 and by & (by + 1) == 0 and id(node) not in self.wrapping:
             self.events.ranges.append(Obligation(self.state.path, at_most(ZERO, a), node.line, "a mask", id(node)))
@@ -250,6 +258,11 @@ class Arithmetic(ABC):
         if op in ("&", "|", "^") and by is not None and known is not None:
             return Int(Poly.of({"&": known & by, "|": known | by, "^": known ^ by}[op]), type_)
         return self._any(type_, f"{op} at line {node.line} is not linear", node)
+
+    def _divides(self, a: Poly, b: Poly) -> bool:
+        """By what is the same for every thread; on the host, where no sign has to be shown."""
+        return b.symbols <= self.symbols.launch and (self.geometry is not None or (
+            self.symbols.no_negative(a) and self.symbols.no_negative(b)))  # fmt: skip
 
     def _any(self, type_: Scalar, why: str, node: tree.Node) -> Int:
         symbol = self.symbols.unknown(type_, why)

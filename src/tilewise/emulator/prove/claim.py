@@ -12,7 +12,7 @@ from tilewise.emulator.parse import tree, types
 from tilewise.emulator.prove.arithmetic import Geometry
 from tilewise.emulator.prove.launches import Calls
 from tilewise.emulator.prove.symbols import BLOCK, THREAD, Symbols
-from tilewise.emulator.prove.terms import TRUE, ZERO, Cond, Poly, at_most, both, either, negate, within
+from tilewise.emulator.prove.terms import TRUE, ZERO, Cond, Poly, at_most, below, both, either, negate, within
 from tilewise.emulator.prove.thread import Thread
 from tilewise.emulator.prove.values import Obligation, Region, Value
 from tilewise.emulator.sema.symbol_table import Environment
@@ -107,6 +107,10 @@ class Claim(ABC):
         top = Poly.of(min(bound.size, self.most))
         parts = [within(Poly.of(1), Poly.of(name), top + 1) for name in self.names]
         parts += self._arrays_within(bound.elements)
+        for block, grid in zip(self.geometry.block, self.geometry.grid, strict=True):
+            if block.constant is None:  # threads of the grid: at most 1,024 a block
+                most = Poly.of(MOST_THREADS)
+                parts.append(either(below(most, block), below(grid, ZERO), at_most(block * grid, most * grid)))
         return both(*parts, *(at_most(axis, Poly.of(GRID_Y)) for axis in self.geometry.grid[1:]))
 
     def refused(self) -> list[Cond]:

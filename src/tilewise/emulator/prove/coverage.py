@@ -120,6 +120,8 @@ def _without_quotients(
     behind: list[tuple[Poly, Poly]] = []
     for name in sorted(form.symbols & symbols.quotients.keys() - symbols.launch):
         value, by = symbols.quotients[name]
+        if isinstance(by, Poly):
+            continue
         pivots = [s for s in sorted(value.symbols) if value.terms.get((s,)) == 1 and _free(s) and s not in fixed]
         if pivots:
             quotient, rest = Poly.of(name), symbols.fresh("rest")

@@ -211,7 +211,15 @@ class Expressions(Arithmetic):
             )
             assert isinstance(right, Truth)
             return Truth(both(left, right.cond) if node.op == "&&" else either(left, right.cond))
-        return self.binary(node.op, self.rvalue(node.left), self.rvalue(node.right), node)
+        return self.binary(node.op, self._factor(node.left, node.op), self._factor(node.right, node.op), node)
+
+    def _factor(self, node: tree.Node, op: str) -> Value:
+        """A constant that an index is multiplied by keeps its name: its multiples are rows."""
+        value = self.rvalue(node)
+        name = node.origin if isinstance(node, tree.Number) else node.name if isinstance(node, tree.Name) else ""
+        known = self.symbols.fixed.get(name) if op == "*" and self.slot(name) is None else None
+        named = known is not None and isinstance(value, Int) and value.poly.constant == known
+        return Int(Poly.of(name), value.type) if named and isinstance(value, Int) else value
 
     def ternary(self, node: tree.Ternary) -> Value:
         condition = self.condition(node.condition)

@@ -73,16 +73,18 @@ class ProductClaim(Claim):
             if prepared.constants:
                 if name not in prepared.loaded.integers:
                     raise NotModelled(f"the size {role} is not known", self._line)
-                self.extents[role] = Poly.of(prepared.loaded.integers[name])
+                self.extents[role] = Poly.of(name)
+                self.symbols.fixed[name] = prepared.loaded.integers[name]
                 self.notes.append(f"{name} = {prepared.loaded.integers[name]}")
             else:
                 free = name not in meanings or name in (named.get("all"), named.get(role))
                 self.extents[role] = Poly.of(name if free else f"{name}'")
         if not prepared.constants:
             self._equal_sizes()
-        self.names = list(dict.fromkeys(s for p in self.extents.values() for s in p.symbols))
+        symbols = dict.fromkeys(s for p in self.extents.values() for s in p.symbols)
+        self.names = [s for s in symbols if s not in self.symbols.fixed]
         self.symbols.sizes = list(self.names)
-        self.symbols.launch |= set(self.names)
+        self.symbols.launch |= symbols.keys()
         self.notes = list(dict.fromkeys(self.notes))
 
     def _equal_sizes(self) -> None:
@@ -292,8 +294,7 @@ class ProductClaim(Claim):
         return parts
 
     def shape(self, values: dict[str, int]) -> Shape:
-        m, k, n = (p.constant if p.constant is not None else values[next(iter(p.symbols))]
-                   for p in (self.extents[r] for r in "mkn"))  # fmt: skip
+        m, k, n = (self.symbols.at(self.extents[r], values) for r in "mkn")
         return m, k, n
 
     def run(self, values: dict[str, int]) -> Simulation | None:

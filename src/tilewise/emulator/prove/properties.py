@@ -109,9 +109,6 @@ def _rows(events: Events) -> tuple[list[Fault], list[tuple[int, str]]]:
         rows, columns = a.region.rows, a.region.columns
         if rows is None or columns is None:
             continue
-        if columns.constant is not None:
-            undecided.append((a.line, f"the width of {a.region.name} is a constant: its rows are not told apart"))
-            continue
         (width,) = columns.symbols
         q, r = a.offset.by(width)
         if not r.linear or not q.linear:

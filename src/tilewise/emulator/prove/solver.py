@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module, util
+from math import gcd
 from types import ModuleType
 
 from tilewise.emulator.prove.symbols import Symbols
@@ -22,6 +23,7 @@ from tilewise.emulator.prove.terms import (
     Cond,
     Flag,
     IsZero,
+    Monomial,
     Not,
     Poly,
     at_most,
@@ -62,6 +64,9 @@ class Solver:
     z3: ModuleType = field(default_factory=lambda: import_module("z3"))
     asked: int = 0
 
+    def __post_init__(self) -> None:
+        self.assumed = mapped(self.assumed, self.symbols.plain, lambda f: f)
+
     def model(
         self,
         cond: Cond,
@@ -75,9 +80,10 @@ class Solver:
         if cond == FALSE:
             return None
         facts = [cond, *self.symbols.closure(symbols_of(both(self.assumed, cond)))]
-        if at:
-            fixed = {name: Poly.of(value) for name, value in at.items()}
+        if numbers := {**self.symbols.fixed, **(at or {})}:
+            fixed = {name: Poly.of(value) for name, value in numbers.items()}
             facts = [mapped(fact, lambda p: p.replace(fixed), lambda f: f) for fact in facts]
+        if at:
             return self._ask(facts, wanted, most)
         products = list(dict.fromkeys(p for fact in facts for p in polys_of(fact) if not p.linear))
         found = self._ask([self.assumed, *facts], wanted, most)
@@ -100,7 +106,8 @@ class Solver:
         numbers: set[str] = {f"|{name}|" for name in wanted}
         truths: set[str] = set()
         asserted = [f"(assert {_text(fact, numbers, truths)})" for fact in facts]
-        declared = [f"(declare-const {n} Int)" for n in numbers] + [f"(declare-const {n} Bool)" for n in truths]
+        declared = [f"(declare-const {n} Int)" for n in sorted(numbers)]
+        declared += [f"(declare-const {n} Bool)" for n in sorted(truths)]
         made.from_string("\n".join((*declared, *asserted)))
         self.asked += 1
         found: list[object] = []
@@ -135,10 +142,29 @@ class Solver:
                 if slack:
                     past = max(map(abs, q.terms.values()))  # a block's rows: so many may lie past the last row
                     near += [q - s - past for s in sizes] + [q + past]
+                    near += [side - s + step for side in (q, -q) for s in sizes for step in (0, 1, 2)]
                 made.update(((u, name), None) for u in near if u.constant is None)
-        only = {m for poly in products for m in poly.terms if len(m) > 1 and set(m) <= set(self.symbols.sizes)}
+        every = dict.fromkeys(m for poly in products for m in poly.terms if len(m) > 1)
+        only = [m for m in every if set(m) <= set(self.symbols.sizes)]
         grows = [at_most(Poly({m[:i] + m[i + 1 :]: 1}), Poly({m: 1})) for m in only for i in range(len(m))]
-        return [*grows, *(law for u, name in made for law in _signs(u, u * Poly.of(name)))]
+        grows += [at_most(ZERO, Poly({m: 1})) for m in every if m not in only and all(map(self.symbols.natural, m))]
+        strides = [law for u, by in self._strides(products) for law in _signs(u, u * by)]
+        return [*grows, *strides, *(law for u, name in made for law in _signs(u, u * Poly.of(name)))]
+
+    def _strides(self, products: list[Poly]) -> dict[tuple[Poly, Poly], None]:
+        """Factors of what is the same for the whole launch and no single size: a grid's threads, say."""
+        found: dict[tuple[Poly, Poly], None] = {}
+        for poly in products:
+            parts: dict[Monomial, dict[Monomial, int]] = {}
+            for m, c in poly.terms.items():
+                same_for_all = tuple(s for s in m if s in self.symbols.launch and self.symbols.natural(s))
+                parts.setdefault(same_for_all, {})[tuple(s for s in m if s not in same_for_all)] = c
+            for by, terms in parts.items():
+                u, single = Poly(terms), len(by) == 1 and by[0] in self.symbols.sizes
+                if by and not single and u.linear and u.constant is None:
+                    u = Poly({m: c // gcd(*terms.values()) for m, c in terms.items()})
+                    found |= dict.fromkeys((v, Poly({by: 1})) for v in (u, u + 1, u - 1))
+        return found
 
 
 def _text(cond: Cond, numbers: set[str], truths: set[str]) -> str:

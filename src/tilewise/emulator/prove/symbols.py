@@ -10,11 +10,13 @@ from tilewise.emulator.prove.terms import (
     ONE,
     TRUE,
     ZERO,
+    All,
     Cond,
     Flag,
     Poly,
     at_most,
     below,
+    both,
     either,
     flags_of,
     mapped,
@@ -36,9 +38,11 @@ class Symbols:
 
     sizes: list[str] = field(default_factory=list)  # at least 1, the same for the whole launch
     launch: set[str] = field(default_factory=set)
+    fixed: dict[str, int] = field(default_factory=dict)  # constants that rows are told apart by
     facts: dict[str, list[Cond]] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)  # symbols whose value is not modelled: why
-    quotients: dict[str, tuple[Poly, int]] = field(default_factory=dict)  # value and divisor
+    quotients: dict[str, tuple[Poly, int | Poly]] = field(default_factory=dict)  # value and divisor
+    remainders: dict[str, tuple[Poly, Poly]] = field(default_factory=dict)  # of divisors that are no constants
     choices: dict[str, tuple[Cond, Poly, Poly]] = field(default_factory=dict)  # condition ? the one : the other
     wrapped: dict[int, set[str]] = field(default_factory=dict)  # by expression: what stands for a value that may wrap
     count: int = 0
@@ -88,6 +92,19 @@ class Symbols:
         self.fact(quotient_, either(positive, within(ONE - end, rest, ONE)))
         return quotient_, rest
 
+    def parted(self, value: Poly, by: Poly) -> tuple[Poly, Poly]:
+        """Quotient and remainder of a number >= 0 by one >= 1: of others nothing is known."""
+        for name, known_as in self.quotients.items():
+            if known_as == (value, by):
+                return Poly.of(name), Poly.of(next(r for r, whole in self.remainders.items() if whole == (value, by)))
+        uniform = value.symbols | by.symbols <= self.launch
+        quotient, rest = self.fresh("quotient", launch=uniform), self.fresh("remainder", launch=uniform)
+        self.quotients[next(iter(quotient.symbols))] = self.remainders[next(iter(rest.symbols))] = value, by
+        known = both(same(value, quotient * by + rest), at_most(ZERO, quotient), within(ZERO, rest, by))
+        for symbol in (quotient, rest):
+            self.fact(symbol, either(below(value, ZERO), below(by, ONE), known))
+        return quotient, rest
+
     def chosen(self, condition: Cond, yes: Poly, no: Poly) -> Poly:
         uniform = (symbols_of(condition) | yes.symbols | no.symbols) <= self.launch and not flags_of(condition)
         symbol = self.fresh("either", launch=uniform)
@@ -103,8 +120,8 @@ class Symbols:
         while left:
             name = left.pop()
             seen.add(name)
-            if name in self.quotients:
-                left |= self.quotients[name][0].symbols - seen
+            for value, by in [t[name] for t in (self.quotients, self.remainders) if name in t]:
+                left |= (value.symbols | (by.symbols if isinstance(by, Poly) else set())) - seen
             if name in self.choices:
                 condition, yes, no = self.choices[name]
                 left |= (symbols_of(condition) | yes.symbols | no.symbols) - seen
@@ -113,15 +130,34 @@ class Symbols:
     def behind_all(self, cond: Cond) -> set[str]:
         return {b for s in symbols_of(cond) for b in self.behind(Poly.of(s))}
 
+    def natural(self, name: str) -> bool:
+        """Whether it is known to be no negative number."""
+        base = name.partition("@")[0]
+        if base in self.quotients:
+            value, by = self.quotients[base]
+            positive = isinstance(by, int) or (by.symbols <= set(self.sizes) and min(by.terms.values()) > 0)
+            return positive and self.no_negative(value)
+        least = at_most(ZERO, Poly.of(base))
+        known = (p for c in self.facts.get(base, []) for p in (c.parts if isinstance(c, All) else (c,)))
+        return base in self.sizes or self.fixed.get(base, -1) >= 0 or any(p == least for p in known)
+
+    def no_negative(self, poly: Poly) -> bool:
+        return all(c > 0 and all(map(self.natural, m)) for m, c in poly.terms.items())
+
+    def plain(self, poly: Poly) -> Poly:
+        return poly.replace({name: Poly.of(number) for name, number in self.fixed.items()})
+
     def at(self, poly: Poly, values: Mapping[str, int]) -> int:
         """Its value at these sizes; KeyError where a symbol has none."""
-        known = dict(values)
+        known = {**self.fixed, **values}
 
         def number(name: str) -> int:
             if name not in known:
-                if name in self.quotients:
-                    value, by = self.quotients[name]
-                    known[name] = truncated(self.at(value, known), by)
+                if name in self.quotients or name in self.remainders:
+                    value, by = (self.quotients if name in self.quotients else self.remainders)[name]
+                    whole, divisor = self.at(value, known), by if isinstance(by, int) else self.at(by, known)
+                    quotient = truncated(whole, divisor)
+                    known[name] = quotient if name in self.quotients else whole - quotient * divisor
                 else:
                     condition, yes, no = self.choices[name]
                     known[name] = self.at(yes if self.holds(condition, known) else no, known)
