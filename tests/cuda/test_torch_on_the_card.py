@@ -9,7 +9,7 @@ from seeds import next_seed
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tilewise.torch")  # registers the operator
-called = pytest.importorskip("tilewise.torch.called")
+call_sites = pytest.importorskip("tilewise.torch.call_sites")
 
 RAGGED = [(300, 257, 129), (129, 64, 257), (64, 64, 64)]
 
@@ -193,14 +193,14 @@ def test_rows_with_spare_room_leave_by_the_copy_engine_and_sums_stay_unrounded()
         N = N.bfloat16()[:, :n]
         memory = torch.full((m + 1, lead), 7.0, device="cuda").bfloat16()
         P = memory[:m, :n]
-        assert called.into(M, N, P, spare=True)
+        assert call_sites.into(M, N, P, spare=True)
         wanted = M.float() @ N.float()
         torch.testing.assert_close(P.float(), wanted, rtol=2e-2, atol=0.5)
         assert (memory[:m, -(-n // 8) * 8 :] == 7).all(), "no more than the 16 bytes a row ends in"
         assert (memory[m:] == 7).all()
         sums = torch.empty(m, n + n % 2, device="cuda")[:, :n]
-        assert called.into(M, N, sums, sums="first")
-        assert called.into(M, N, sums, sums="more")
+        assert call_sites.into(M, N, sums, sums="first")
+        assert call_sites.into(M, N, sums, sums="more")
         torch.testing.assert_close(sums, 2 * wanted, rtol=1e-3, atol=5e-2)
 
 
@@ -219,9 +219,9 @@ def test_a_compiled_model_of_odd_widths_steps_as_torch_does():
 
     expected = step(net)
     tw.torch.patch(net, "always")
-    called.SITES.clear()
+    call_sites.SITES.clear()
     got = step(torch.compile(net))
     for a, b in zip(got, expected, strict=True):
         assert a.stride() == b.stride()
         assert float((a.float() - b.float()).norm() / b.float().norm()) < 2e-2
-    assert len(called.SITES) == 6  # two products forward; of each backward two, as the norm has weights
+    assert len(call_sites.SITES) == 6  # two products forward; of each backward two, as the norm has weights

@@ -156,14 +156,14 @@ def test_jit_shares_large_products_among_threads(threads):
             made = jax.jit(tw.matmul)(M, N)
             np.testing.assert_allclose(made, np.asarray(M) @ np.asarray(N), rtol=1e-3, atol=2e-2)
             record = ours_native.record_of((M.shape, M.dtype), (N.shape, N.dtype), PLUS_TIMES, "high", False)
-            alone = record.fields[ours_native.RECORD.index("alone")]
-            assert bool(alone) == (record.ready.workers == 1)
+            direct = record.fields[ours_native.RECORD.index("direct")]
+            assert bool(direct) == (record.ready.workers == 1)
     finally:
         tw.set_num_threads(None)
         ours_native.record_of.cache_clear()
 
 
-def test_what_fails_inside_is_an_error_outside(monkeypatch):
+def test_an_exception_inside_jit_is_raised_outside(monkeypatch):
     tw.set_num_threads(2)
     try:
         ours_native.record_of.cache_clear()
@@ -217,7 +217,7 @@ def test_errors_inside_jit_are_raised_while_tracing_or_by_xla():
         jax.jit(lambda M: tw.matmul(M, M, semiring="min_plus"))(heavy).block_until_ready()
 
 
-def test_a_program_knows_its_process():
+def test_a_program_contains_the_id_of_its_process():
     """It contains addresses: one that is cached on disk must never be found by another process."""
     text = jax.jit(tw.matmul).lower(values(3, 3), values(3, 3)).as_text()
     assert ours_native.TARGET in text

@@ -150,7 +150,7 @@ def test_an_unknown_value_of_when_is_named():
         ((4097, 4097, 4097), "float32", False),
     ],
 )
-def test_the_model_of_the_vendor_knows_its_cliff(shape, dtype, wins, monkeypatch):
+def test_the_vendor_model_has_the_cliff(shape, dtype, wins, monkeypatch):
     plan = make_plan(problem_of_shape(*shape, dtype), H200)
     theirs = vendor_seconds(plan.problem, plan.machine)
     monkeypatch.setattr(room, "machine_of", lambda device: H200)
@@ -228,7 +228,7 @@ def test_torchs_functions_come_back_and_blocks_may_overlap():
     assert replaced() == before
 
 
-def test_methods_of_tensors_stay_from_the_third_block_on_and_hand_on_to_torchs_own(monkeypatch):
+def test_tensor_methods_stay_replaced_from_the_third_block_on(monkeypatch):
     from tilewise.torch import replacements as rooms
 
     made, torchs = rooms.Replacements(), {name: getattr(torch.Tensor, name) for name in ("mm", "__matmul__")}
@@ -250,8 +250,8 @@ def test_methods_of_tensors_stay_from_the_third_block_on_and_hand_on_to_torchs_o
             called.clear()
             assert torch.mm is own
             M.mm(M)
-            stays = number + 1 >= rooms.PATIENCE
-            assert called == (["mm"] if stays else [])
+            torch_keeps = number + 1 >= rooms.PATIENCE
+            assert called == (["mm"] if torch_keeps else [])
             called.clear()
     finally:
         delattr(torch.Tensor, "mm") if before is None else setattr(torch.Tensor, "mm", before)
@@ -285,7 +285,7 @@ def test_tables_that_torch_makes_in_a_block_know_torchs_functions():
     assert torch.mm in torch.overrides.get_testing_overrides()
 
 
-def test_rows_that_end_anywhere_are_no_better_for_torch_than_rows_that_start_anywhere():
+def test_torch_needs_rows_that_end_on_16_bytes_too():
     lie = ((8192, 50257), (50257, 768), (50304, 1), (768, 1))
     problem = room.problem_of(lie, "bfloat16", (0, 0))
     assert not on_sixteen_bytes(problem)

@@ -1,4 +1,4 @@
-"""A gradient that both products of backward read, moved onto lines once."""
+"""A gradient that both products of backward read, copied to aligned rows once."""
 
 from __future__ import annotations
 

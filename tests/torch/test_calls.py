@@ -1,4 +1,4 @@
-"""Calls of CPU tensors that were met before: the same products, and whatever has changed is noticed."""
+"""Repeated calls of CPU tensors: the same products, and changed tensors are detected."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_dtype_that_numpy_does_not_have_is_right_again_and_again():
                 torch.testing.assert_close(made.double(), M.double() @ M.double(), rtol=1e-2, atol=0)
 
 
-def test_what_is_signed_by_machine_code_is_what_is_multiplied():
+def test_signatures_by_machine_code_match_their_products():
     """8-bit floats, complex and negated tensors, outs and watched calls: two calls of one signature, both right."""
     base = torch.arange(1, 17.0).reshape(4, 4)
     negated = torch._neg_view(base)

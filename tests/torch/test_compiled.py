@@ -1,4 +1,4 @@
-"""torch.compile: products are settled in the joint graph, called straight from Inductor's code, and nothing breaks."""
+"""torch.compile: products are chosen in the joint graph and called directly from its code; graphs do not break."""
 
 from __future__ import annotations
 

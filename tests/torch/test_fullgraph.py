@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 G = torch.rand(4, 4, generator=torch.Generator().manual_seed(1))
 COUNTS, CLASSES, ENDS = torch.ones(4, 4, dtype=torch.int64), torch.tensor([0, 1, 3, -100]), torch.tensor([2, 4])
-OWN = tw.Semiring("best", add=tw.maximum, mul=lambda x, y: x * y, zero=0)
+REGISTERED = tw.Semiring("best", add=tw.maximum, mul=lambda x, y: x * y, zero=0)
 OWN_FIELDS = tw.Semiring(
     "shorter", zero=(tw.largest, 0), fields=("length", "paths"),
     add=lambda x, y: (tw.minimum(x.length, y.length),
@@ -27,7 +27,7 @@ CALLS = {
     "einsum": lambda a: tw.einsum("ij,jk,kl->il", a, G, a),
     "einsum of one": lambda a: tw.einsum("ii->i", a) + tw.einsum("ij->j", a),
     "einsum over min": lambda a: tw.einsum("ij,jk,kl->il", a, G, a, semiring="min_plus"),
-    "einsum without a sum": lambda a: tw.einsum("ij,ij->ij", a, G, semiring=OWN),
+    "einsum without a sum": lambda a: tw.einsum("ij,ij->ij", a, G, semiring=REGISTERED),
     "einsum of a dtype": lambda a: tw.einsum("ij,jk->ik", a, G, dtype="float64"),
     "the power 0": lambda a: tw.power(a, 0) + a,
     "power": lambda a: tw.power(a, 3, semiring="min_plus"),
@@ -36,7 +36,7 @@ CALLS = {
     "tensordot": lambda a: tw.tensordot(a, G, axes=1),
     "lists of products": lambda a: tw.matmul_many([(a, G), (G, a)])[1],
     "dtype": lambda a: tw.matmul(a, G, dtype="float64"),
-    "own semiring": lambda a: tw.matmul(a, G, semiring=OWN, precision="ieee", device="cpu"),
+    "own semiring": lambda a: tw.matmul(a, G, semiring=REGISTERED, precision="ieee", device="cpu"),
     "arg": lambda a: tw.matmul(a, G, semiring="min_plus", return_arg=True)[0],
     "epilogue": lambda a: tw.matmul(a, G, alpha=2.0, bias=G[0], activation="gelu"),
     "fields": lambda a: tw.matmul((a, COUNTS), (G, COUNTS), semiring="min_count")[0],

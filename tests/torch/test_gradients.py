@@ -36,7 +36,7 @@ def test_complex_products():
     assert torch.autograd.gradcheck(tw.matmul, (M, N))
 
 
-OWN = {
+REGISTERED = {
     "best_chance": tw.Semiring("best_chance", add=tw.maximum, mul=lambda x, y: x * y, zero=0),
     "distance": tw.Semiring(
         "distance", add=lambda x, y: x + y, mul=lambda x, y: tw.absolute(x - y), zero=0, pad_m=0, pad_n=0
@@ -47,8 +47,8 @@ OWN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("semiring", OWN.values(), ids=str)
-def test_ones_own_semiring_has_gradients_by_its_own_mul(semiring):
+@pytest.mark.parametrize("semiring", REGISTERED.values(), ids=str)
+def test_user_defined_semirings_have_gradients(semiring):
     M, N = operands((4, 5), (5, 3))
     assert torch.autograd.gradcheck(lambda M, N: tw.matmul(M, N, semiring=semiring), (M, N))
 
@@ -70,7 +70,7 @@ def test_the_whole_gradient_goes_to_the_k_that_won():
     assert N.grad.tolist() == [[0], [0], [7]]
 
 
-def test_where_nothing_won_nothing_flows():
+def test_cells_without_a_winner_have_no_gradient():
     M = torch.full((1, 2), float("inf"), requires_grad=True)
     N = torch.zeros(2, 1, requires_grad=True)
     tw.matmul(M, N, semiring="min_plus").backward(torch.ones(1, 1))

@@ -25,7 +25,7 @@ def test_all_competitors_are_checked_and_timed():
     assert all(row["seconds"] > 0 and row["relative_error"] < 1e-5 for row in rows)
 
 
-def test_a_wrong_contestant_is_refused(monkeypatch):
+def test_a_wrong_candidate_raises(monkeypatch):
     from tilewise.torch import linear_layer
 
     right = linear_layer.linear

@@ -22,7 +22,7 @@ def test_all_competitors_learn_the_same_with_our_products(monkeypatch):
 
     monkeypatch.setattr(choice.Account, "_decide", all_win)
     monkeypatch.setattr(choice.ACCOUNTS["plan"], "_choices", {})
-    monkeypatch.setattr(choice.ACCOUNTS["plan"], "met", {})
+    monkeypatch.setattr(choice.ACCOUNTS["plan"], "cached", {})
     rows = model.train("odd", "cpu", compiled=False, steps=3)
     assert [row["kernel"] for row in rows] == ["torch", "tilewise patch", "tilewise accelerate"]
     assert choice.ACCOUNTS["plan"].routed

@@ -58,12 +58,12 @@ class Step(torch.nn.Module):
         return tw.matmul(x * 2, self.weight.mT, semiring=self.semiring).sin()
 
 
-OWN = tw.Semiring("best_chance", add=tw.maximum, mul=lambda x, y: x * y, zero=0)
+REGISTERED = tw.Semiring("best_chance", add=tw.maximum, mul=lambda x, y: x * y, zero=0)
 
 
 @pytest.mark.drawn(4)
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-@pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "logaddexp_plus", OWN], ids=str)
+@pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "logaddexp_plus", REGISTERED], ids=str)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
 def test_compiled_without_a_graph_break_it_gives_the_eager_results(backend, semiring):
     if backend == "inductor" and semiring != "plus_times":
@@ -105,7 +105,7 @@ def test_a_programs_first_call_may_be_a_compiled_one(how):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
 def test_another_semiring_of_ones_own_is_noticed_by_what_is_compiled():
     torch._dynamo.reset()
-    step = Step(OWN)
+    step = Step(REGISTERED)
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
     x = torch.randn(5, 7)
     for mul in (lambda x, y: x * y, lambda x, y: x + y):
@@ -170,7 +170,7 @@ class Copies(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_strides_of_every_kind_are_read_as_they_lie(dtype):
+def test_strides_of_every_kind_are_read_in_place(dtype):
     memory = torch.randn(40, 50).to(dtype)
     views = [(memory[:17, 1:34], memory[:33, 3:8]), (memory.T[:20], memory[:, ::3][:40]), (memory[::2], memory.T)]
     for M, N in views:

@@ -61,7 +61,7 @@ def tokens_of(model):
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_random_models_step_alike_and_come_back_whole(number, seed):
+def test_random_models_train_equally_and_are_restored(number, seed):
     model = Tied(seed + number)
     x = tokens_of(model)
     before = {name: list(layer.__dict__) for name, layer in model.named_modules()}
@@ -172,7 +172,7 @@ def test_a_layer_that_torch_keeps_for_every_input_is_known_by_its_weight(seed, m
     account = tw.torch.accelerate() if method == "accelerate" else tw.torch.choices()
     row = f"mx{inputs}x{outputs}"
     before = sum(c.calls for c in account.choices if c.shape == row and c.dtype == "bfloat16")
-    met = set(account.met)
+    cached = set(account.cached)
     layer = {"patch": tw.torch.patch, "Linear": tw.torch.Linear.of, "accelerate": lambda x: x}[method](layer)
     monkeypatch.setattr(choice, "problem_of", None)  # nothing is planned, nor even described
     many = [int(x) for x in torch.randint(1, 50, (6,))]
@@ -183,7 +183,7 @@ def test_a_layer_that_torch_keeps_for_every_input_is_known_by_its_weight(seed, m
     found = [c for c in account.choices if c.shape == row and c.dtype == "bfloat16"]
     counted = 1 if method == "patch" else len(many)  # a patched one runs torch's own forward, and counts when patched
     assert [(c.calls, c.routed) for c in found] == [(before + counted, False)]
-    assert set(account.met) == met, "what grows with every new m costs a server memory"
+    assert set(account.cached) == cached, "what grows with every new m costs a server memory"
 
 
 def test_patched_layers_that_torch_keeps_run_its_own_forward(seed):

@@ -13,7 +13,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout
 from tilewise.core.tuning import table_for
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import takes_boxes
-from tilewise.torch import buffers, called, choice
+from tilewise.torch import buffers, call_sites, choice
 from tilewise.torch.row_alignment import (
     Arrangement,
     aligned_layout,
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def wherever_it_can_be(p, machine, computed, pads_p):
-    """Small products gain nothing by lines: here they lie on them all the same."""
+    """Patch the choice, so that small products get aligned rows too."""
     wide = aligned_layout(p.layout_p, p.m, p.n, 2) if pads_p else None
     sides = aligned_layout(p.layout_m, p.m, p.k, 2), aligned_layout(p.layout_n, p.k, p.n, 2)
     if wide:
@@ -39,7 +39,7 @@ def wherever_it_can_be(p, machine, computed, pads_p):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """As on a card: how the matrices of each call lie; what is behind P's rows is overwritten."""
+    """Record the layouts of each call's matrices, and overwrite the padding of P's rows, as on a card."""
     seen = []
 
     def launch_for(M, N, out, spare):
@@ -53,7 +53,7 @@ def calls(monkeypatch):
 
         return launch
 
-    monkeypatch.setattr(called, "_launch_for", launch_for)
+    monkeypatch.setattr(call_sites, "_launch_for", launch_for)
     monkeypatch.setattr(buffers, "is_on_card", lambda value: True)
     monkeypatch.setattr(buffers, "best_arrangement", wherever_it_can_be)
     for module in (buffers, choice):
@@ -114,7 +114,7 @@ def test_values_of_the_graph_are_aligned_and_weights_and_gradients_stay_dense(ca
         assert all(max(strides) in (wide, wider, 301, 523) for strides in (M, N))
 
 
-def test_a_product_that_backward_keeps_is_kept_as_it_lies(calls):
+def test_a_product_saved_for_backward_keeps_its_layout(calls):
     layer = torch.nn.Linear(301, 523, bias=False).bfloat16()
     x = torch.randn(67, 301, generator=torch.Generator().manual_seed(1)).bfloat16()
 
@@ -132,7 +132,7 @@ def test_a_product_that_backward_keeps_is_kept_as_it_lies(calls):
 
 @pytest.mark.drawn(1)  # Inductor compiles for seconds
 @pytest.mark.parametrize("again", [False, True])
-def test_the_gradient_of_logits_lies_where_they_lay(calls, monkeypatch, again):
+def test_the_gradient_overwrites_the_logits(calls, monkeypatch, again):
     from torch._inductor.utils import run_and_get_code
 
     from tilewise.torch import row_losses

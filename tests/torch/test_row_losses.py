@@ -95,7 +95,7 @@ def test_autocast_returns_float32():
 
 @pytest.mark.parametrize("odd", [False, True])
 def test_compiled_it_is_one_operator_forward_and_cell_by_cell_backward_or_another(odd, monkeypatch):
-    """Cell by cell where rows are of whole 16 bytes, as they are taken to be on a CPU."""
+    """Pointwise operations if rows are multiples of 16 bytes, as is assumed on a CPU."""
     if odd:
         monkeypatch.setattr(row_losses, "_is_odd", lambda logits: True)
     logits, target = drawn(torch.float32, 65)
@@ -145,7 +145,7 @@ def test_which_rows_are_odd(columns, odd):
 
 @pytest.fixture
 def on_the_host(monkeypatch, tmp_path_factory):
-    """Tensors of a CPU go by the kernels, which the C++ compiler has built."""
+    """Run CPU tensors by the kernels, compiled as C++."""
     put_on_the_host(monkeypatch, tmp_path_factory.mktemp("built"))
     loss_kernels._launcher.cache_clear()
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=0))

@@ -26,21 +26,21 @@ print(*sys.modules)
 AHEAD = """
 import sys, torch
 import tilewise.torch
-from tilewise.torch import ahead
+from tilewise.torch import preload
 tilewise.torch.patch(torch.nn.Linear(3, 5))
-assert not ahead._threads, "no card is used"
+assert not preload._threads, "no card is used"
 torch.cuda.is_initialized = lambda: True
 tilewise.torch.CALL
-for thread in ahead._threads:
+for thread in preload._threads:
     thread.join()
 tilewise.torch.patch(torch.nn.Linear(3, 5))
-print(len(ahead._threads), *sys.modules)
+print(len(preload._threads), *sys.modules)
 """
 
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("call", ["patch(torch.nn.Linear(3, 5))", "accelerate()"])
-def test_where_a_card_is_used_threads_fetch_what_the_first_product_needs(call):
+def test_with_cuda_initialised_threads_preload_the_first_product(call):
     program = AHEAD.replace("CALL", call)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     threads, *loaded = done.stdout.split()

@@ -98,7 +98,7 @@ def test_forward_mode_of_vectors_and_stacks(shapes, semiring):
     assert torch.autograd.gradcheck(ours(semiring), (M, N), check_forward_ad=True)
 
 
-def test_a_layer_moves_forwards():
+def test_forward_mode_of_a_layer():
     for on_lines in (True, False):
         layer = tw.torch.Linear(5, 7, on_lines=on_lines)
         x = torch.randn(2, 5)

@@ -1,4 +1,4 @@
-"""tilewise for JAX programs that are being traced: what `tw.matmul` uses inside jit, vmap and grad. It imports jax."""
+"""tilewise inside jit, vmap and grad of JAX. It imports jax."""
 
 from tilewise.jax.operator import matmul
 

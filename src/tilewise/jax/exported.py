@@ -1,7 +1,7 @@
-"""What tilewise computes, in XLA's own operations: the lowering of programs that `jax.export` writes.
+"""Products, groups and closures in XLA's own operations: the lowering in programs that `jax.export` writes.
 
-Such a program runs on any platform and without tilewise, at the speed of XLA. What is an error in a call cannot be one
-in there: of a graph with an improving cycle every distance is NaN, and integer weights outside their range wrap.
+Such a program runs on any platform and without tilewise, at the speed of XLA. It cannot raise errors: in a graph with
+an improving cycle every distance is NaN, and integer weights outside their range wrap.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OPERATORS = Operators(jnp)
 
 
 def product(algebra: Algebra, M: Any, N: Any, return_arg: bool = False, member: Any = None) -> tuple[Any, ...]:
-    """Stacks of matrices, and the winning k. `member`: of each k, whether it counts; stacks broadcast to it."""
+    """The product of stacks of matrices, and the winning k. `member`: mask of each k; stacks broadcast to it."""
     ring, wide = algebra.semiring, algebra.partial.numpy
     if is_plus_times(ring):
         if member is not None:
@@ -42,31 +42,31 @@ def product(algebra: Algebra, M: Any, N: Any, return_arg: bool = False, member: 
     if member is not None:
         terms = jnp.where(member[..., None, :, None], terms, zero)
     P = jax.lax.reduce(terms, zero, lambda x, y: OPERATORS.value(ring.add, x, y).astype(wide), (len(shape) - 2,))
-    lost = zero == P
+    empty = zero == P
     if edges is not None:
-        lost = lost | (edges.farthest < P if edges.stored > 0 else edges.farthest > P)
-    made = jnp.where(lost, zero, P).astype(algebra.result.numpy)
+        empty = empty | (edges.farthest < P if edges.stored > 0 else edges.farthest > P)
+    made = jnp.where(empty, zero, P).astype(algebra.result.numpy)
     if not return_arg:
         return (made,)
     first = (terms == P[..., None, :]).argmax(-2) if shape[-2] else jnp.zeros(P.shape, int)
-    return made, jnp.where(lost, -1, first).astype(jnp.int32)
+    return made, jnp.where(empty, -1, first).astype(jnp.int32)
 
 
 def grouped_product(algebra: Algebra, by_k: bool, x: Any, w: Any, ends: Any) -> tuple[Any, ...]:
-    """`tw.grouped_matmul`: of all rows with every group, of which each row takes its own."""
+    """`tw.grouped_matmul`: the product of all rows with every group, from which each row selects its own."""
     group = jnp.searchsorted(ends, jnp.arange(x.shape[0]), side="right")
     if by_k:
         return product(algebra, x.T[None], w[None], member=group == jnp.arange(len(ends))[:, None])
     (every,) = product(algebra, x[None], w)
     if not len(ends):
         return (jnp.full((x.shape[0], w.shape[-1]), algebra.zero, every.dtype),)
-    own = jnp.take_along_axis(every, jnp.minimum(group, len(ends) - 1)[None, :, None], 0)[0]
-    return (jnp.where((group < len(ends))[:, None], own, jnp.asarray(algebra.zero, own.dtype)),)
+    selected = jnp.take_along_axis(every, jnp.minimum(group, len(ends) - 1)[None, :, None], 0)[0]
+    return (jnp.where((group < len(ends))[:, None], selected, jnp.asarray(algebra.zero, selected.dtype)),)
 
 
 def closure(algebra: Algebra, chosen: Any, kinds: Sequence[Any], W: Any) -> tuple[Any, ...]:
-    """`tw.closure` of stacks of graphs over an idempotent semiring, and the predecessors where two `kinds` of results
-    are wanted: node after node, each relaxes all pairs."""
+    """`tw.closure` of stacks of graphs over an idempotent semiring, by Floyd–Warshall without blocks. `kinds`: the
+    result's dtype, and that of the predecessors if they are requested."""
     if not is_idempotent(algebra):
         raise UsageError(f"a closure over {algebra.semiring} cannot be exported, only those of min, max and or")
     tracks, work = len(kinds) > 1, algebra
@@ -78,22 +78,22 @@ def closure(algebra: Algebra, chosen: Any, kinds: Sequence[Any], W: Any) -> tupl
     zero, one = jnp.asarray(work.zero, wide), jnp.asarray(one_of(work), wide)
     add, mul = (partial(OPERATORS.value, tree) for tree in (work.semiring.add, work.semiring.mul))
     D = add(W.astype(wide), zero)  # NaN is no edge
-    own = nodes[:, None] == nodes
-    before = jnp.where((zero == D) | own, -1, nodes[:, None])
-    D = jnp.where(own, add(D, one), D)
+    diagonal = nodes[:, None] == nodes
+    predecessors = jnp.where((zero == D) | diagonal, -1, nodes[:, None])
+    D = jnp.where(diagonal, add(D, one), D)
 
     def relaxed(k: Any, held: Any) -> Any:
-        D, before = held
+        D, predecessors = held
         left, right = (jax.lax.dynamic_slice_in_dim(D, k, 1, axis) for axis in (D.ndim - 1, D.ndim - 2))
         through = jnp.where((left == zero) | (right == zero), zero, mul(left, right).astype(wide))
         total = add(D, through).astype(wide)
-        came = jax.lax.dynamic_slice_in_dim(before, k, 1, D.ndim - 2)
-        return total, jnp.where(total != D, came, before)
+        predecessors_of_k = jax.lax.dynamic_slice_in_dim(predecessors, k, 1, D.ndim - 2)
+        return total, jnp.where(total != D, predecessors_of_k, predecessors)
 
-    D, before = jax.lax.fori_loop(0, W.shape[-1], relaxed, (D, before))
+    D, predecessors = jax.lax.fori_loop(0, W.shape[-1], relaxed, (D, predecessors))
     if algebra.partial.kind == "f":
         improved = (jnp.diagonal(D, axis1=-2, axis2=-1) != one).any(-1)
         D = jnp.where(improved[..., None, None], jnp.nan, D)
-    made = (jnp.inf > D if work is HOPS and algebra.semiring.boolean else D, before)
+    made = (jnp.inf > D if work is HOPS and algebra.semiring.boolean else D, predecessors)
     rows = made if chosen is None else tuple(x[..., chosen, :] for x in made)
     return tuple(x.astype(kind) for x, kind in zip(rows, kinds, strict=False))

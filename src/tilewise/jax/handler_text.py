@@ -1,22 +1,22 @@
 """The handler that XLA calls for a product inside jit, as LLVM IR.
 
 It reads XLA's call frame at the offsets of its C header (`xla/ffi/api/c_api.h`, a stable interface): the buffers of M
-and N, those of P, of the winning k where it is wanted and of a workspace, and the attribute that is the address of a
-record. A product on one thread is launched from here, of integers after a check that they are weights; one on several
-threads, or with missing edges, by Python.
+and N, of P, of the winning k if requested and of a workspace, and the attribute with the address of a call record. A
+product on one thread is launched from here; of integers, after a check that none stands for a missing edge. One on
+several threads, or with missing edges, is launched by Python.
 """
 
 from __future__ import annotations
 
 from tilewise.arrays.ir_macros import expand
 
-FRAME = {"extension": 8, "api": 16, "stage": 32, "args": 72, "rets": 112, "attrs": 160}  # bytes from its start
-METADATA, EXECUTE = 1, 3  # an extension that requests the version; the stage that runs
-ERROR_CREATE = 48  # in the table of functions: behind sizes, the version and a pointer
-INTERNAL = 13  # the code of an error
-# its 64-bit fields; `python`, `check` and `message` are addresses: of a function, of one with argument `weights`, of a
-# text
-RECORD = ("launch", "template", "swapped", "arg", "scratch", "alone", "python", "check", "weights", "message")
+FRAME = {"extension": 8, "api": 16, "stage": 32, "args": 72, "rets": 112, "attrs": 160}  # offsets in bytes
+METADATA, EXECUTE = 1, 3  # the extension that requests the version; the stage that executes
+ERROR_CREATE = 48  # offset in the table of functions
+INTERNAL = 13  # error code
+# 64-bit fields of a call record. Addresses: `python` of a fallback, `check` of a function with argument `weights`,
+# `message` of an error's text. `direct`: the handler may launch
+RECORD = ("launch", "template", "swapped", "arg", "scratch", "direct", "python", "check", "weights", "message")
 
 
 def handler_text(minor: int) -> str:
@@ -25,7 +25,7 @@ def handler_text(minor: int) -> str:
 
 
 def _stages_text(minor: int) -> str:
-    """Which call this is: for the version, for a stage with nothing to do, or to run."""
+    """Dispatch by the kind of call: a request for the version, a stage with nothing to do, or execution."""
     return f"""
 define private ptr @elements(ptr %buffers, i64 %number) {{
   %buffer = load ptr, ptr %buffers[%number]
@@ -93,11 +93,11 @@ align:
 
 
 def _launch_text() -> str:
-    """The launch, here or by Python, and an error where that failed."""
+    """The launch, from here or by Python, and the error if that failed."""
     return f"""
 go:
   %held = phi ptr [null, %workspace], [%aligned, %align]
-  require icmp ne i64 %alone, 0 else by.python
+  require icmp ne i64 %direct, 0 else by.python
   require icmp ne i64 %check, 0 else here
   %check.function = inttoptr i64 %check to ptr
   %range = inttoptr i64 %weights to ptr

@@ -1,7 +1,7 @@
-"""Products inside jit that XLA calls itself, on the CPU: no callback, no copy, and on one thread no Python.
+"""Products inside jit on the CPU that XLA calls through its FFI: no callback, no copy, and on one thread no Python.
 
-A call record is made while a program is traced, for its shapes, and lives as long as the process. Its address is part
-of the program, next to a random number of the process, so a program cached on disk is never used by another process.
+A call record is made for given shapes while a program is traced, and lives as long as the process. The program contains
+its address and a random number of the process, so that a program cached on disk is never used by another process.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ class CallRecord:
     """A product of arrays of these shapes, in the layout that the handler reads."""
 
     def __init__(self, ready: Ready, arrays: tuple[Array, ...]) -> None:
-        """`arrays`: M, N, P, and the winning k where it is wanted; only shapes and dtypes are used."""
+        """`arrays`: M, N, P, and the winning k if requested; only shapes and dtypes are used."""
         self.ready, self.arg, self._forms = ready, len(arrays) == 4, [(x.shape, x.dtype) for x in arrays]
         self.scratch = ready.space + 64 if ready.space else 0
         self.fields = (ctypes.c_int64 * len(RECORD))()
         self.address = ctypes.addressof(self.fields)
         self.message = ctypes.create_string_buffer(MESSAGE)
-        alone = ready.workers == 1 and (ready.no_edge is None or ready.scan is not None)
+        direct = ready.workers == 1 and (ready.no_edge is None or ready.scan is not None)
         check = (0, 0) if ready.scan is None else (ready.scan.function, ready.scan.record)
         values = {
             "launch": native_addresses()["launch"], "template": ready.template_address, "swapped": ready.swapped,
-            "arg": self.arg, "scratch": bool(ready.space), "alone": alone, "python": _by_python()[1],
+            "arg": self.arg, "scratch": bool(ready.space), "direct": direct, "python": _python_fallback()[1],
             "check": check[0], "weights": check[1], "message": ctypes.addressof(self.message),
         }  # fmt: skip
         self.fields[:] = [int(values[name]) for name in RECORD]
         _records[self.address] = self
 
     def run(self, places: tuple[int, ...]) -> None:
-        """On several threads, or with missing edges; `places`: addresses of left, right, P, the winning k and the
-        workspace, 0 where there is none."""
+        """Run on several threads, or with missing edges. `places`: addresses of left, right, P, the winning k and the
+        workspace, 0 for none."""
         if self.ready.no_edge is not None:
             first, second, *others = places[:4]
             at = (second, first, *others) if self.ready.swapped else (first, second, *others)
@@ -76,13 +76,13 @@ def _array(shape: tuple[int, ...], dtype: np.dtype[Any], address: int) -> Array:
 
 
 @lru_cache(maxsize=1)
-def _by_python() -> tuple[Any, int]:
-    """The function that the handler calls where it cannot launch, and its address."""
+def _python_fallback() -> tuple[Any, int]:
+    """The function that the handler calls if it cannot launch itself, and its address."""
 
     def run(record: int, *places: int | None) -> int:
         try:
             _records[record].run(tuple(x or 0 for x in places))
-        except Exception as error:  # it cannot propagate through XLA, which gets its message
+        except Exception as error:  # cannot propagate through XLA, which gets the message
             _records[record].message.value = str(error).encode()[: MESSAGE - 1]
             return 1
         return 0
@@ -93,7 +93,7 @@ def _by_python() -> tuple[Any, int]:
 
 @lru_cache(maxsize=1)
 def registered() -> bool:
-    """Whether XLA has the handler; not where the version of its interface is another than this was written for."""
+    """Register the handler with XLA, once; False if the interface has another major version or is missing."""
     try:
         header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text(encoding="utf-8")
         found = {name: re.search(rf"#define XLA_FFI_API_{name} (\d+)", header) for name in ("MAJOR", "MINOR")}
@@ -110,8 +110,8 @@ def registered() -> bool:
 def record_of(
     left: tuple[Any, ...], right: tuple[Any, ...], ring: Semiring, precision: str, return_arg: bool
 ) -> CallRecord | None:
-    """The record of a product of dense arrays, given by (shape, dtype); None where it takes more than a kernel."""
-    M, N = (np.empty(shape, dtype) for shape, dtype in (left, right))  # never read: only shapes and dtypes are used
+    """The record of a product of dense arrays, given by (shape, dtype); None if it takes more than one kernel."""
+    M, N = (np.empty(shape, dtype) for shape, dtype in (left, right))  # never read
     call = bind(M, N, Options(semiring=ring, precision=precision, return_arg=return_arg))
     if not (M.size and N.size) or not registered():
         return None
@@ -124,7 +124,7 @@ def record_of(
 
 
 def product(record: CallRecord, M: Any, N: Any, shape: tuple[int, ...], result: Any) -> tuple[Any, ...]:
-    """P, and the winning k where it is wanted, as values of XLA."""
+    """P, and the winning k if requested, as traced values."""
     made = [jax.ShapeDtypeStruct(shape, result)]
     if record.arg:
         made.append(jax.ShapeDtypeStruct((*shape, 2), np.int32))  # halves of int64, the lower first

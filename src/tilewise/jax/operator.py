@@ -1,8 +1,8 @@
-"""Products as operations of JAX: with derivatives of any order, batched by vmap, and compiled on the CPU as a call of
-our kernel (`native.py`), or as a callback where a product takes more than a kernel.
+"""Products as operations of JAX: with derivatives of any order, batched by vmap, and compiled on the CPU to a call of
+our kernel (`native.py`), or to a callback if a product takes more than one kernel.
 
-An operation has two lowerings. In a program that runs in this process it calls our code; in one that `jax.export`
-writes it is XLA's own operations (`exported.py`), which need no address of this process and no tilewise.
+An operation has two lowerings: `local` calls our code, in programs that run in this process; `portable` is XLA's own
+operations (`exported.py`), for programs that `jax.export` writes.
 """
 
 from __future__ import annotations
@@ -35,32 +35,34 @@ _operation = jax.extend.core.Primitive("tilewise")
 _operation.multiple_results = True
 
 
-def operation(here: Callable[..., Any], elsewhere: Callable[..., Any], results: Results, *operands: Any) -> list[Any]:
-    """Arrays of `results`' shapes: by `here(results, *operands)` in this process, by `elsewhere(*operands)` where the
-    program is exported. A batch is one more axis in front of all of them, of size 1 where an operand has none."""
-    return _operation.bind(*operands, here=here, elsewhere=elsewhere, results=results)
+def operation(local: Callable[..., Any], portable: Callable[..., Any], results: Results, *operands: Any) -> list[Any]:
+    """Arrays of `results`' shapes: by `local(results, *operands)` in this process, by `portable(*operands)` in an
+    exported program. A batch adds a first axis to all of them, of size 1 for operands without a batch."""
+    return _operation.bind(*operands, local=local, portable=portable, results=results)
 
 
 @_operation.def_impl
-def _(*operands: Any, here: Callable[..., Any], elsewhere: Any, results: Results) -> Any:
-    return list(here(results, *operands))
+def _(*operands: Any, local: Callable[..., Any], portable: Any, results: Results) -> Any:
+    return list(local(results, *operands))
 
 
 @_operation.def_abstract_eval
-def _(*operands: Any, here: Any, elsewhere: Any, results: Results) -> Any:
+def _(*operands: Any, local: Any, portable: Any, results: Results) -> Any:
     return [jax.core.ShapedArray(x.shape, x.dtype) for x in results]
 
 
-def _lowered(context: Any, *operands: Any, here: Any, elsewhere: Any, results: Results) -> Any:
-    leaves = getattr(context.module_context.lowering_parameters, "for_export", False)
-    return mlir.lower_fun(elsewhere if leaves else partial(here, results), multiple_results=True)(context, *operands)
+def _lowered(context: Any, *operands: Any, local: Any, portable: Any, results: Results) -> Any:
+    for_export = getattr(context.module_context.lowering_parameters, "for_export", False)
+    return mlir.lower_fun(portable if for_export else partial(local, results), multiple_results=True)(
+        context, *operands
+    )
 
 
-def _batch(operands: Any, axes: Any, *, here: Any, elsewhere: Any, results: Results) -> Any:
+def _batch(operands: Any, axes: Any, *, local: Any, portable: Any, results: Results) -> Any:
     size = next(x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
     wide = [x[None] if axis is None else jax.numpy.moveaxis(x, axis, 0) for x, axis in zip(operands, axes, strict=True)]
     whole = tuple(jax.ShapeDtypeStruct((size, *x.shape), x.dtype) for x in results)
-    return operation(here, elsewhere, whole, *wide), [0] * len(whole)
+    return operation(local, portable, whole, *wide), [0] * len(whole)
 
 
 mlir.register_lowering(_operation, _lowered)
@@ -87,7 +89,7 @@ def matmul(
 
 
 def check_place() -> None:
-    """Refuse a trace for another platform than the CPU."""
+    """Raise UsageError in a trace for another platform than the CPU."""
     platform = _platform()
     if platform != "cpu":
         raise UsageError(
@@ -106,8 +108,7 @@ def _platform() -> str:
 
 @lru_cache(maxsize=256)
 def _differentiable(ring: Semiring, precision: str, return_arg: bool) -> Any:
-    """The product over one semiring as a function of M and N that JAX can differentiate any number of times; the
-    winning k has no derivative."""
+    """The product over a semiring as a function of M and N with derivatives of any order; the winning k has none."""
 
     @jax.custom_jvp
     def product(M: Any, N: Any) -> Any:
@@ -117,18 +118,18 @@ def _differentiable(ring: Semiring, precision: str, return_arg: bool) -> Any:
     def _(primals: Any, tangents: Any) -> Any:
         if return_arg:
             P, arg = product(*primals)
-            return (P, arg), (_moved(ring, primals, P, arg, tangents), np.zeros(arg.shape, jax.dtypes.float0))
+            return (P, arg), (_tangent(ring, primals, P, arg, tangents), np.zeros(arg.shape, jax.dtypes.float0))
         if ring.selective and why_no_tangent(OPERATORS, ring) is None:
             values, moved = jax.jvp(_differentiable(ring, precision, True), primals, tangents)
             return values[0], moved[0]
         P = product(*primals)
-        return P, _moved(ring, primals, P, None, tangents)
+        return P, _tangent(ring, primals, P, None, tangents)
 
     return product
 
 
-def _moved(ring: Semiring, primals: Any, P: Any, arg: Any, tangents: Any) -> Any:
-    """The tangent of P; vectors are given an axis."""
+def _tangent(ring: Semiring, primals: Any, P: Any, arg: Any, tangents: Any) -> Any:
+    """The tangent of P; vectors are treated as matrices."""
     M, N = primals
 
     def sides(x: Any, y: Any) -> tuple[Any, Any]:
@@ -148,7 +149,7 @@ def _moved(ring: Semiring, primals: Any, P: Any, arg: Any, tangents: Any) -> Any
 
 
 def _call(M: Any, N: Any, ring: Semiring, precision: str, return_arg: bool) -> Any:
-    """Vectors become matrices, and both operands get as many axes: a batch of them is one axis more of both."""
+    """The product as an operation on matrices with equal numbers of axes, so that a batch adds one axis to both."""
     shape = product_shape(M.shape, N.shape).product
     left, right = M[None] if M.ndim == 1 else M, N[:, None] if N.ndim == 1 else N
     axes = max(left.ndim, right.ndim)
@@ -157,17 +158,17 @@ def _call(M: Any, N: Any, ring: Semiring, precision: str, return_arg: bool) -> A
     kinds = (algebra.result.numpy, np.dtype("int32"))[: 1 + return_arg]
     whole = product_shape(left.shape, right.shape).product
 
-    def here(results: Results, M: Any, N: Any) -> Any:
+    def local(results: Results, M: Any, N: Any) -> Any:
         record = record_of((M.shape, M.dtype), (N.shape, N.dtype), ring, precision, return_arg)
         if record is not None:
             return native_product(record, M, N, results[0].shape, results[0].dtype)
-        return on_host(partial(_made, ring, precision, return_arg), results, M, N)
+        return on_host(partial(_by_dispatch, ring, precision, return_arg), results, M, N)
 
     results = tuple(jax.ShapeDtypeStruct(whole, kind) for kind in kinds)
-    made = operation(here, partial(exported.product, algebra, return_arg=return_arg), results, left, right)
+    made = operation(local, partial(exported.product, algebra, return_arg=return_arg), results, left, right)
     return tuple(x.reshape(shape) for x in made) if return_arg else made[0].reshape(shape)
 
 
-def _made(ring: Semiring, precision: str, return_arg: bool, M: Any, N: Any) -> Any:
+def _by_dispatch(ring: Semiring, precision: str, return_arg: bool, M: Any, N: Any) -> Any:
     done = dispatch.matmul(M, N, semiring=ring, precision=precision, return_arg=return_arg)
     return (done[0], done[1].astype(np.int32)) if return_arg else (done,)

@@ -1,9 +1,9 @@
-"""`tw.matmul`, `tw.closure`, `tw.grouped_matmul` and `tw.scatter_rows` of values that JAX traces: every keyword applied
-or refused, then an operation of `operator.py`.
+"""`tw.matmul`, `tw.closure`, `tw.grouped_matmul` and `tw.scatter_rows` of values that JAX traces: keywords are applied
+or refused, then an operation of `operator.py` is recorded.
 
-Derivatives are in JAX's own operations (`algebra/tangents.py`), so they have any order, forward and reverse. Outside of
-jit, grad and vmap a JAX array needs none of this (`arrays/jax_library.py`). On a card a callback would copy every
-operand to the host and back, so there these functions raise an error: call them outside of jit.
+Derivatives consist of JAX's own operations (`algebra/tangents.py`), so they exist in any order, forward and reverse.
+Outside of jit, grad and vmap JAX arrays are multiplied directly (`arrays/jax_library.py`). On a card a callback would
+copy every operand to the host and back, so there these functions raise an error: call them outside of jit.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ ACTIVATIONS = {
 }
 
 
-def alike(*arrays: Any) -> list[Any]:
-    """Arrays as JAX's, in the dtype that JAX promotes them to; 8-bit floats stay, kernels widen them."""
+def promoted(*arrays: Any) -> list[Any]:
+    """JAX arrays in the dtype that JAX promotes them to; 8-bit floats stay: kernels widen them."""
     held = [jnp.asarray(x) for x in arrays]
     common = reduce(JAX.promote, (dtype_of(x.dtype) for x in held)).numpy
     return [x if x.dtype.name in FLOAT8 else x.astype(common) for x in held]
@@ -62,7 +62,7 @@ def traced_matmul(M: Any, N: Any, o: Options) -> Any:
         return _product_of_fields(M, N, structured_ring(o.semiring))  # type: ignore[arg-type]
     why = "have no meaning inside jax.jit and kin: leave them out"
     o.refuse(why, "out", "accumulate", "kernel", "tile", "scales", "memory")
-    M, N = alike(M, N)
+    M, N = promoted(M, N)
     if o.dtype is not None:
         wanted = checked_dtype(dtype_given(o.dtype), JAX.promote(dtype_of(M.dtype), dtype_of(N.dtype)), JAX).numpy
         M, N = M.astype(wanted), N.astype(wanted)
@@ -85,9 +85,9 @@ def _with_epilogue(P: Any, o: Options) -> Any:
 
 
 def _product_of_fields(M: Sequence[Any], N: Sequence[Any], ring: Structured) -> Any:
-    """Of values with fields."""
+    """The product of values with fields."""
     check_place()
-    pairs = [alike(x, y) for x, y in zip(M, N, strict=True)]
+    pairs = [promoted(x, y) for x, y in zip(M, N, strict=True)]
     first, second = pairs[0]
     shape = product_shape(first.shape, second.shape).product
     axes = max(x.ndim for pair in pairs for x in pair)
@@ -115,7 +115,7 @@ def _product_of_fields(M: Sequence[Any], N: Sequence[Any], ring: Structured) -> 
 
 
 def _matrix(x: Any, axes: int) -> Any:
-    """With as many axes as all others, so that a batch of them is one more."""
+    """x with leading axes of size 1 up to `axes`, so that a batch adds one axis to all operands."""
     return x.reshape(*[1] * (max(axes, 2) - x.ndim), *x.shape)
 
 
@@ -152,10 +152,10 @@ def _closed(ring: Semiring, chosen: Any, tracks: bool) -> Callable[[Any], Any]:
         if refused or not ring.selective:
             raise UsageError(f"{refused or f'closures over {ring} have no gradient'}: {OUTSIDE}")
         (W,), (tW,) = primals, tangents
-        D, before = _closed(ring, chosen, True)(W)
-        moved = Paths(OPERATORS, ring.mul, W, D, before).tangent(tW).astype(D.dtype)
-        none = np.zeros(before.shape, jax.dtypes.float0)
-        return ((D, before), (moved, none)) if tracks else ((D,), (moved,))
+        D, predecessors = _closed(ring, chosen, True)(W)
+        moved = Paths(OPERATORS, ring.mul, W, D, predecessors).tangent(tW).astype(D.dtype)
+        none = np.zeros(predecessors.shape, jax.dtypes.float0)
+        return ((D, predecessors), (moved, none)) if tracks else ((D,), (moved,))
 
     return closed
 
@@ -166,7 +166,7 @@ def grouped_matmul(x: Any, w: Any, offsets: Any, o: GroupOptions) -> Any:
     if o.out is not None or o.kernel is not None:
         raise UsageError("out= and kernel= have no meaning inside jax.jit and kin: leave them out")
     x = x if o.rows is None else jnp.asarray(x)[jnp.asarray(o.rows)]
-    (x, w), ends = alike(x, w), jnp.asarray(offsets)
+    (x, w), ends = promoted(x, w), jnp.asarray(offsets)
     ring, by_k = find_semiring(o.semiring), o.along == "k"
     algebra = ring.over(dtype_of(x.dtype))
     shape = (len(ends), x.shape[1], w.shape[1]) if by_k else (x.shape[0], w.shape[-1])

@@ -7,7 +7,7 @@ with tw.torch.accelerate() as done:
     train_one_step()
 print(done)
 
-Inside: `operator` (torch.library, fake tensors, autograd), `function` and `gradients` (derivatives), `choice` (ours
+Modules: `operator` (torch.library, fake tensors, autograd), `function` and `gradients` (derivatives), `choice` (ours
 or torch's, by a plan and by `vendor`, the cost model of torch's kernels), `routed` (that choice in eager torch) and
 `compiled` (the same inside torch.compile).
 """

@@ -1,9 +1,9 @@
 """`with accelerate():` a program's own products go through tilewise where a plan is faster.
 
-While a block is open, functions of ours replace torch's linear, matmul, mm, addmm, bmm, baddbmm, einsum and
-cross_entropy, so everything else costs what it did; gradients of our products are ours or torch's by the same choice.
-Threads without an open block get torch's own. The pass of `compiled.py` sees all products of functions that
-torch.compile compiles inside the block; functions compiled before stay as they were.
+While a block is open, our functions replace torch's linear, matmul, mm, addmm, bmm, baddbmm, einsum and cross_entropy;
+other functions have no overhead. Gradients of our products are chosen in the same way. Threads without an open block
+call torch's functions. The pass of `compiled.py` processes all products of functions that torch.compile compiles inside
+the block; functions compiled before are unchanged.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tilewise.torch.ahead import prepare
 from tilewise.torch.choice import Account
 from tilewise.torch.compiled import ACTIVE, install_passes, when_in_trace
+from tilewise.torch.preload import preload
 from tilewise.torch.replacements import OPEN, REPLACED
-from tilewise.torch.routed import PLAIN, decided_linear, is_compiling, routed_matmul, stays
+from tilewise.torch.routed import PLAIN, choose_linear, is_compiling, routed_matmul, torch_keeps
 from tilewise.torch.routed_einsum import routed_einsum
 from tilewise.torch.routed_loss import count_loss, routed_loss
 
 
 class Acceleration(Account):
-    """The block, and afterwards the account of its choices: print it."""
+    """The block, and afterwards a printable account of its choices."""
 
     def __enter__(self) -> Acceleration:
         install_passes()
@@ -58,12 +58,12 @@ def accelerate(when: str = "plan") -> Acceleration:
     >>> done.routed, done.left
     (1, 0)
     """
-    prepare()
+    preload()
     return Acceleration(when)
 
 
 def _plain(args: Any) -> bool:
-    """Whether there are at least two tensors, all of torch's own classes."""
+    """Whether there are at least two tensors, and all are dense Tensors or Parameters, not of a subclass."""
     tensors = [x for x in args if isinstance(x, Tensor)]
     return len(tensors) >= 2 and all(x.__class__ in PLAIN and x.layout is torch.strided for x in tensors)
 
@@ -73,10 +73,10 @@ def _matmul(account: Account, M: Tensor, N: Tensor, **other: Any) -> Any:
 
 
 def _with_sum(account: Account, bias: Tensor, M: Tensor, N: Tensor, **other: Any) -> Any:
-    if "out" in other:  # as compiled code calls torch's own
+    if "out" in other:  # as compiled code calls torch's addmm
         return None
     if other:
-        account.leave("addmm" if M.dim() == 2 else "baddbmm", M, N, "alpha or beta was given")
+        account.count_left("addmm" if M.dim() == 2 else "baddbmm", M, N, "alpha or beta was given")
         return None
     if bias.dtype != M.dtype:
         return None
@@ -109,8 +109,8 @@ def _replacement(theirs: Any, route: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _linear_replacement(theirs: Any) -> Callable[..., Any]:
-    """The same for layers, most of which stay with torch in most models: those are looked up first."""
-    product = _replacement(theirs, decided_linear)
+    """The replacement of linear, which first looks up the layers that torch keeps: most are."""
+    product = _replacement(theirs, choose_linear)
 
     @wraps(theirs)
     def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
@@ -119,7 +119,7 @@ def _linear_replacement(theirs: Any) -> Callable[..., Any]:
             return theirs(input, weight, bias)
         if input.__class__ in PLAIN and weight.__class__ in PLAIN:
             blocks = OPEN.blocks
-            if blocks and stays(blocks[-1], input, weight):
+            if blocks and torch_keeps(blocks[-1], input, weight):
                 return theirs(input, weight, bias)
         return product(input, weight, bias)
 
@@ -127,7 +127,7 @@ def _linear_replacement(theirs: Any) -> Callable[..., Any]:
 
 
 def _loss_replacement(theirs: Any) -> Callable[..., Any]:
-    """The same for cross_entropy."""
+    """The replacement of cross_entropy."""
 
     @wraps(theirs)
     def cross_entropy(input: Tensor, target: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -147,7 +147,7 @@ def _loss_replacement(theirs: Any) -> Callable[..., Any]:
 
 
 def _compile(*args: Any, **kwargs: Any) -> Any:
-    """torch.compile inside a block: our pass sees what it compiles."""
+    """torch.compile inside a block: our pass is installed first."""
     import torch._dynamo.trace_rules  # noqa: F401
 
     with REPLACED:  # its tables of torch's functions must not contain ours
@@ -158,8 +158,8 @@ def _compile(*args: Any, **kwargs: Any) -> Any:
 
 
 theirs_compile = torch.compile
-# each attribute of Tensor costs every block: Python invalidates its type caches, of subclasses too; Tensor.__rmatmul__
-# calls torch.matmul
+# Replacing an attribute of Tensor invalidates Python's type caches, so there are few. Tensor.__rmatmul__ calls
+# torch.matmul
 ROUTES: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     *((torch, name, _matmul) for name in ("mm", "bmm", "matmul")),
     *((Tensor, name, _matmul) for name in ("mm", "bmm", "matmul", "__matmul__")),

@@ -1,5 +1,4 @@
-"""A gradient with misaligned rows that both products of backward read: copied once to aligned rows, not by each of
-them."""
+"""Copies a gradient with misaligned rows once to aligned rows, instead of in each of backward's two products."""
 
 from __future__ import annotations
 
@@ -21,23 +20,23 @@ from tilewise.torch.gradients import is_column_major
 from tilewise.torch.row_alignment import aligned_layout, aligned_leading_dimension
 from tilewise.torch.vendor import copy_seconds
 
-LEAST_BYTES = 1 << 22  # of a gradient: below, one more launch costs the host more than it saves on the card
+LEAST_BYTES = 1 << 22  # of a gradient; for less, the launch costs the host more than it saves on the card
 
 
 def aligned_for_both(account: Account, M: Tensor, N: Tensor, dP: Tensor, wanted: Any) -> Tensor:
-    """dP for dP · Nᵀ and dPᵀ · M: itself, or an aligned copy where the two products are then clearly faster."""
+    """dP for dP · Nᵀ and dPᵀ · M: itself, or an aligned copy if the products are expected to be faster with it."""
     both = wanted[0] and wanted[1] and dP.is_cuda and dP.dim() == 2
     if not both or dP.numel() * dP.element_size() < LEAST_BYTES or dP.data_ptr() & 15:
         return dP
     key = ("both", dP.shape, dP.stride(), M.shape, M.stride(), N.stride(), dP.dtype, M.dtype, N.dtype, dP.device)
-    lead = account.met.get(key)
+    lead = account.cached.get(key)
     if lead is None:
-        lead = account.met[key] = lead_for_both(account, M, N, dP)
-    return copied(dP, lead) if lead else dP
+        lead = account.cached[key] = lead_for_both(account, M, N, dP)
+    return aligned_copy(dP, lead) if lead else dP
 
 
 def lead_for_both(account: Account, M: Tensor, N: Tensor, dP: Tensor) -> int:
-    """The leading dimension of such a copy; 0 where none is made."""
+    """The leading dimension of the aligned copy; 0 for no copy."""
     dtype = dtype_name(dP.dtype)
     same = M.dtype == N.dtype == dP.dtype and dtype in ("bfloat16", "float16")
     if not same or dP.stride(1) != 1 or not is_column_major(N) or is_column_major(M):
@@ -58,7 +57,7 @@ def lead_for_both(account: Account, M: Tensor, N: Tensor, dP: Tensor) -> int:
     return lead if seconds(lead) + copy_seconds(4 * rows * cols, machine) < seconds(dP.stride(0)) else 0
 
 
-def copied(x: Tensor, lead: int) -> Tensor:
+def aligned_copy(x: Tensor, lead: int) -> Tensor:
     """A copy of a matrix with this leading dimension."""
     made = torch.empty_strided(x.shape, (lead, 1), dtype=x.dtype, device=x.device)
     launcher = _launcher(dtype_name(x.dtype), x.shape, x.stride(0), x.device)

@@ -1,9 +1,8 @@
-"""The matrices of a product as Inductor's buffers, with aligned rows where `row_alignment.py` finds that faster.
+"""Layouts of a product's matrices as Inductor buffers, with aligned rows if `row_alignment.py` finds that faster.
 
-`lay_out` runs over a graph before code generation: it marks values that the graph computes, right after them, with
-`tilewise::aligned_rows(Tensor x, int lead) -> Tensor`, which is no kernel: its lowering fixes the strides of a buffer
-while they are open. Inputs of the graph are copied where that is faster. P's rows are padded where only the graph reads
-it.
+`lay_out` runs over a graph before code generation. It inserts `tilewise::aligned_rows(Tensor x, int lead) -> Tensor`
+after values that the graph computes; that launches nothing: its lowering fixes the strides of a flexible buffer. Inputs
+of the graph are copied if that is faster. P's rows are padded if only the graph reads it.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def _(x: Tensor, lead: int) -> Tensor:
 
 
 def keeps_launches(node: Any) -> bool:
-    """Whether every size and stride of a product on a card is a number, so that all its calls have one signature."""
+    """Whether a product is on a card with constant sizes and strides, so that its launch can be reused."""
     values = [x.meta["val"] for x in (node, *node.args[:2])]
     fixed = all(isinstance(number, int) for x in values for number in (*x.shape, *x.stride()))
     return fixed and is_on_card(values[0])
@@ -42,16 +41,16 @@ def is_on_card(value: Tensor) -> bool:
 
 
 def lay_out(graph: Any) -> None:
-    """Align the rows of values that the graph computes and products read."""
+    """Align the rows of computed values that products read."""
     seen = _seen_outputs(graph)
     for node in list(graph.nodes):
         plain = node.target is torch.ops.tilewise.matmul.default and node.args[2:] in PLAIN
         if not plain or not keeps_launches(node):
             continue
         bases = [without_views(x) for x in node.args[:2]]
-        here = [_is_open(base, x, seen) for base, x in zip(bases, node.args[:2], strict=True)]
+        here = [_layout_is_free(base, x, seen) for base, x in zip(bases, node.args[:2], strict=True)]
         values = [x.meta["val"] for x in node.args[:2]]
-        found = _arrangement(node, [x.stride() for x in values], (0, 0), (here[0], here[1]), not _leaves(node, seen))
+        found = _arrangement(node, [x.stride() for x in values], (0, 0), (here[0], here[1]), not _is_output(node, seen))
         if found is None:
             continue
         for base, computed, moved, layout in zip(bases, here, found.moved, found.layouts, strict=True):
@@ -69,33 +68,33 @@ def _mark(graph: Any, base: Any, lead: int) -> None:
     base.replace_all_uses_with(made, delete_user_cb=lambda user: user is not made)
 
 
-def _is_open(base: Any, operand: Any, seen: Any) -> bool:
-    """Whether the value below an operand's views is computed here, not returned, and has rows as long as the
+def _layout_is_free(base: Any, operand: Any, seen: Any) -> bool:
+    """Whether the value under an operand's views is computed by the graph, not returned, and has rows as long as the
     operand's."""
-    if base.op != "call_function" or base.target is torch.ops.tilewise.matmul.default or _leaves(base, seen):
+    if base.op != "call_function" or base.target is torch.ops.tilewise.matmul.default or _is_output(base, seen):
         return False
     made, value = base.meta.get("val"), operand.meta["val"]
     if not isinstance(made, Tensor) or not all(isinstance(x, int) for x in (*made.shape, *made.stride())):
         return False
     length = value.shape[-1] if value.stride(-1) == 1 else value.shape[-2]
-    return _inside_out(made.shape, made.stride())[:1] == [length] and made.numel() == value.numel()
+    return _extents_by_stride(made.shape, made.stride())[:1] == [length] and made.numel() == value.numel()
 
 
-def _inside_out(shape: Any, strides: Any) -> list[int]:
+def _extents_by_stride(shape: Any, strides: Any) -> list[int]:
     """Extents by increasing stride."""
     return [shape[i] for i in sorted(range(len(shape)), key=lambda i: (strides[i], -i)) if shape[i] > 1]
 
 
 def _seen_outputs(graph: Any) -> list[Any]:
-    """Outputs whose strides the program sees; the others go from forward to backward."""
+    """Outputs that are returned to the program; the others are passed from forward to backward."""
     output = next(node for node in reversed(graph.nodes) if node.op == "output")
     listed = output.args[0] if isinstance(output.args[0], (tuple, list)) else output.args
     which = output.meta.get("user_visible_output_idxs")
     return [x for i, x in enumerate(listed) if hasattr(x, "meta") and (which is None or i in which)]
 
 
-def _leaves(node: Any, seen: Any) -> bool:
-    """Whether a value, or a view of it, is among the outputs that are `seen`."""
+def _is_output(node: Any, seen: Any) -> bool:
+    """Whether a value, or a view of it, is among the outputs `seen`."""
     todo = [node]
     while todo:
         x = todo.pop()
@@ -106,7 +105,7 @@ def _leaves(node: Any, seen: Any) -> bool:
 
 
 def without_views(node: Any) -> Any:
-    """The node below all views."""
+    """The node under all views."""
     while node.op == "call_function" and is_view(node):
         node = node.args[0]
     return node
@@ -122,7 +121,7 @@ def is_view(node: Any) -> bool:
 def _arrangement(
     node: Any, strides: Any, offsets: tuple[int, int], computed: tuple[bool, bool], pads_p: bool
 ) -> Arrangement | None:
-    """The best layouts of a product's matrices; None where no plan is possible."""
+    """The best layouts of a product's matrices; None if there is no plan."""
     made, (left, right) = node.meta["val"], (x.meta["val"] for x in node.args[:2])
     if made.dim() != 2 or left.dim() != 2 or right.dim() != 2 or left.dtype != right.dtype:
         return None
@@ -130,12 +129,12 @@ def _arrangement(
     problem = problem_of(layout, dtype_name(made.dtype), offsets)
     try:
         return None if problem is None else best_arrangement(problem, machine_of(str(made.device)), computed, pads_p)
-    except TilewiseError:  # no kernel computes this: the call raises it
+    except TilewiseError:  # no kernel computes this; the call raises the error
         return None
 
 
 def freeze_leading_dimension(x: Any, lead: int) -> Any:
-    """A value of Inductor's with this leading dimension, if its strides are open; the lowering of `aligned_rows`."""
+    """The lowering of `aligned_rows`: fixes the leading dimension of an Inductor buffer if its layout is flexible."""
     from torch._inductor import ir
 
     box = x.data if isinstance(x, ir.TensorBox) else x
@@ -157,8 +156,8 @@ def _widened(size: Any, strides: Any, lead: int) -> list[int]:
     return made
 
 
-def arranged(M: Any, N: Any, node: Any) -> tuple[Any, Any, Any, bool]:
-    """M and N as a call reads them, P's layout, and whether P's rows are padded."""
+def arrange_operands(M: Any, N: Any, node: Any) -> tuple[Any, Any, Any, bool]:
+    """M and N realised in the chosen layouts, P's layout, and whether P's rows are padded."""
     from torch._inductor import ir
     from torch._inductor.virtualized import V
 
@@ -169,7 +168,7 @@ def arranged(M: Any, N: Any, node: Any) -> tuple[Any, Any, Any, bool]:
         offsets = [int(x.get_layout().offset) * made.dtype.itemsize % 16 for x in operands]
         seen = V.graph.user_visible_output_strides
         strides = [x.get_stride() for x in operands]
-        found = _arrangement(node, strides, (offsets[0], offsets[1]), (False, False), not _leaves(node, seen))
+        found = _arrangement(node, strides, (offsets[0], offsets[1]), (False, False), not _is_output(node, seen))
     if found is None:
         return *operands, ir.FlexibleLayout(M.get_device(), made.dtype, size), False
     for i, layout in enumerate(found.layouts):
@@ -179,7 +178,7 @@ def arranged(M: Any, N: Any, node: Any) -> tuple[Any, Any, Any, bool]:
             operands[i] = ir.ExternKernel.realize_input(copy)
     P = found.problem.layout_p
     if P.spare:
-        # traced as dense, it would be copied by Inductor to be dense for backward
+        # if it were traced as dense, Inductor would copy it to dense memory for backward
         node.meta["val"] = made.new_empty_strided(made.shape, (P.row, 1))
         return *operands, ir.FixedLayout(M.get_device(), made.dtype, size, [P.row, 1]), True
     return *operands, ir.FlexibleLayout(M.get_device(), made.dtype, size), False

@@ -1,7 +1,7 @@
-"""Ours or torch's: which kernel multiplies two tensors, chosen once for each combination of shapes and layouts.
+"""The choice between our kernels and torch's, made once for each combination of shapes and layouts.
 
-A plan has our expected time, `vendor.py` torch's. Both are models, so a win must be clear; where the time of torch's
-kernels is unknown, torch keeps the product.
+The plan's expected time is compared with that of torch by `vendor.py`. Both are models, so ours must be lower by a
+margin. If torch's time is unknown, torch computes the product.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tilewise.system.quantities import seconds
 from tilewise.torch.row_alignment import best_arrangement
 from tilewise.torch.vendor import keeps_layers, on_sixteen_bytes, padded_seconds, vendor_seconds
 
-MARGIN = 1.1  # both sides are models, so a win must be clear
-COMPILED_MARGIN = 0.8  # Inductor pads by its own benchmark, which left half of a GPT-2 of odd sizes unpadded
-HOST_SECONDS = 12e-6  # more than torch's on the host: an eager program with few rows waits for it
-LIMIT = 16384  # choices that are cached
+MARGIN = 1.1  # by which our expected time must be lower
+COMPILED_MARGIN = 0.8  # below 1: Inductor's benchmark left half of the products of an odd GPT-2 unpadded
+HOST_SECONDS = 12e-6  # host overhead beyond torch's
+LIMIT = 16384  # cached choices
 WHEN = ("plan", "always", "never")
 AT_THEIR_BEST = "torch's kernels are at their best on 16 bytes"
 
@@ -36,14 +36,14 @@ AT_THEIR_BEST = "torch's kernels are at their best on 16 bytes"
 class GraphContext(NamedTuple):
     """A product inside a compiled graph."""
 
-    static: bool  # whether all sizes are numbers, so that layouts may still be chosen
+    static: bool  # whether all sizes are constants, so that layouts may be chosen
     computed: tuple[bool, bool]  # whether the graph computes M and N
-    pads_p: bool  # whether P stays inside it, so that its rows may be padded
+    pads_p: bool  # whether P is not an output, so that its rows may be padded
 
 
 @dataclass
 class ProductChoice:
-    """Who multiplies products of one shape, dtype and layout, why, and how often it happened."""
+    """The choice for products of one shape, dtype and layout, its reason, and the number of calls."""
 
     operator: str
     shape: str
@@ -53,7 +53,7 @@ class ProductChoice:
     routed: bool
     why: str
     calls: int = 0
-    plan: Callable[[], float] | None = None  # computes `ours` when it is printed, where the choice needed no plan
+    plan: Callable[[], float] | None = None  # computes `ours` for printing, if the choice was made without a plan
 
     @property
     def saved(self) -> float:
@@ -62,7 +62,7 @@ class ProductChoice:
 
 
 class KeptByTorch:
-    """Layers of one kind, whose products all stay with torch: a call costs one look-up and one increment."""
+    """Layers of a kind that torch computes: a call costs one look-up and one increment of `calls`."""
 
     __slots__ = ("calls", "choices")
 
@@ -71,25 +71,25 @@ class KeptByTorch:
 
 
 class Account:
-    """The choices made so far: print it."""
+    """The choices made so far, printable."""
 
     def __init__(self, when: str = "plan") -> None:
         if when not in WHEN:
             raise UsageError(f"when={when!r} is not known; known are {', '.join(WHEN)}")
         self.when = when
         self._choices: dict[tuple[Any, ...], ProductChoice] = {}
-        self.met: dict[tuple[Any, ...], Any] = {}  # choices by signature
+        self.cached: dict[tuple[Any, ...], Any] = {}  # choices by signature
         self.kinds_kept: dict[tuple[Any, ...], KeptByTorch] = {}
         self.layers_kept: dict[tuple[Any, ...], KeptByTorch] = {}  # by the weight's shape and dtype, whatever the input
 
     @property
     def choices(self) -> list[ProductChoice]:
         """Every kind of product so far, the largest gain first."""
-        met = [c for c in self._counted() if c.calls]
-        for choice in met:
+        cached = [c for c in self._counted() if c.calls]
+        for choice in cached:
             if choice.plan is not None:
                 choice.ours, choice.plan = choice.plan(), None
-        return sorted(met, key=lambda c: -c.saved)
+        return sorted(cached, key=lambda c: -c.saved)
 
     def _counted(self) -> list[ProductChoice]:
         """All choices, with the calls of layers that torch kept."""
@@ -129,8 +129,8 @@ class Account:
         bias: bool = False,
         within: GraphContext | None = None,
     ) -> ProductChoice:
-        """The same by `layout`: the shapes of M and N, then their strides; `offsets`: their bytes past a multiple of
-        16."""
+        """`choice` by `layout`: the shapes of M and N, then their strides; `offsets`: bytes past a
+        multiple of 16."""
         key = (operator, layout, dtypes, device, offsets, bias, within)
         known = self._choices.get(key)
         if known is None:
@@ -144,20 +144,20 @@ class Account:
             self._counted()
             for old in list(self._choices)[: LIMIT // 4]:
                 del self._choices[old]
-            self.met.clear()
+            self.cached.clear()
             self.kinds_kept.clear()
             self.layers_kept.clear()
 
     def keep_kind(self, kind: tuple[Any, ...], choices: list[ProductChoice]) -> None:
-        """From now on layers of this kind go straight to torch."""
+        """Record that torch computes layers of this kind."""
         if len(self.kinds_kept) >= LIMIT:
             self._counted()
             self.kinds_kept.clear()
         self.kinds_kept[kind] = KeptByTorch(choices)
 
     def keeps_layer(self, weight: Tensor) -> bool:
-        """Whether torch keeps a layer whatever the number of rows; from now on it is then found by its weight, and each
-        call counts as one product m x k x n."""
+        """Whether torch computes a layer for any number of rows; if so it is recorded by its weight, and each call
+        counts as one product m x k x n."""
         n, k = weight.shape
         if self.when != "plan" or not keeps_layers(k, n) or weight.element_size() != 2:
             return False
@@ -165,7 +165,7 @@ class Account:
         return True
 
     def kept_layer(self, shape: tuple[int, ...], dtype: torch.dtype) -> KeptByTorch:
-        """The entry of layers with weights of this shape, which torch keeps."""
+        """The entry of layers with weights of this shape, which torch computes for any input."""
         left = self.layers_kept.get((shape, dtype))
         if left is None:
             self._make_room()
@@ -175,8 +175,8 @@ class Account:
             left = self.layers_kept[shape, dtype] = KeptByTorch([choice])
         return left
 
-    def leave(self, operator: str, M: Tensor, N: Tensor, why: str) -> None:
-        """Count a product that tilewise does not compute."""
+    def count_left(self, operator: str, M: Tensor, N: Tensor, why: str) -> None:
+        """Count a product that torch computes, with the reason."""
 
         def made() -> ProductChoice:
             shape, dtype = f"{'x'.join(map(str, M.shape))}x{N.shape[-1]}", dtype_name(M.dtype)
@@ -185,7 +185,7 @@ class Account:
         self.count((operator, M.shape, N.shape, M.dtype, why), made)
 
     def count(self, key: tuple[Any, ...], make: Callable[[], ProductChoice]) -> None:
-        """One more call of the choice under `key`, made on first use."""
+        """Count a call of the choice under `key`, which `make` makes on first use."""
         known = self._choices.get(key)
         if known is None:
             self._make_room()
@@ -214,7 +214,7 @@ class Account:
         try:
             theirs = their_seconds(problem, device, within)
             why = "" if self.when != "plan" else _kept(problem, theirs)
-            if why:  # without a plan: in a server each prompt may have another m
+            if why:  # no plan is made: in a server each prompt may have another m
                 return made(0.0, theirs, False, why, plan=partial(_ours, problem, device, bias, within))
             ours, theirs = expected(problem, device, bias, within)
         except TilewiseError as refusal:
@@ -253,13 +253,13 @@ class Account:
         )
 
 
-ACCOUNTS = {when: Account(when) for when in WHEN}  # of layers, by their `when`
+ACCOUNTS = {when: Account(when) for when in WHEN}  # of `Linear` and patched layers
 
 
 @lru_cache(maxsize=4096)
 def expected(problem: Problem, device: str, bias: bool, within: GraphContext | None) -> tuple[float, float]:
-    """Expected seconds of ours and of torch's; within a graph torch may pad first, and in eager mode the `bias` of a
-    stack takes another pass."""
+    """Expected seconds of ours and of torch's. Within a graph torch may pad first; in eager mode the `bias` of a stack
+    takes us another pass."""
     machine, theirs = machine_of(device), their_seconds(problem, device, within)
     if within is not None and within.static:
         return best_arrangement(problem, machine, within.computed, within.pads_p).seconds, theirs
@@ -270,7 +270,7 @@ def expected(problem: Problem, device: str, bias: bool, within: GraphContext | N
 
 
 def _kept(problem: Problem, theirs: float) -> str:
-    """Why torch keeps a product whatever our plan; empty where the plan decides."""
+    """Why torch computes a product without comparing plans; empty if the plans decide."""
     if not theirs:
         return "nothing is known of torch's kernel here"
     return AT_THEIR_BEST if on_sixteen_bytes(problem) else ""
@@ -284,14 +284,14 @@ def _ours(problem: Problem, device: str, bias: bool, within: GraphContext | None
 
 
 def their_seconds(problem: Problem, device: str, within: GraphContext | None) -> float:
-    """Expected seconds of torch's own; 0 where they are unknown."""
+    """Expected seconds of torch's kernels; 0 if unknown."""
     machine = machine_of(device)
     theirs = vendor_seconds(problem, machine)
     return min(theirs, padded_seconds(problem, machine)) if theirs and within is not None else theirs
 
 
 def problem_of(layout: Any, dtype: str, offsets: tuple[int, int], P: Layout | None = None) -> Problem | None:
-    """Matrices, or stacks of the same extents, as a Problem; without a layout for P it is dense."""
+    """Matrices, or stacks of the same extents, as a Problem; P is dense by default."""
     kind = DTYPES.get(dtype)
     if kind is None:
         return None
@@ -307,6 +307,6 @@ def problem_of(layout: Any, dtype: str, offsets: tuple[int, int], P: Layout | No
 
 
 def _number(x: Any) -> int:
-    """A size, or the hint of a symbol, which adds no guard."""
+    """A size, or the hint of a symbolic one, which adds no guard."""
     node = getattr(x, "node", None)
     return int(x) if node is None else int(node.hint if node.has_hint() else 8192)

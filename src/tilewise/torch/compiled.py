@@ -1,10 +1,9 @@
 """torch.compile: a pass over the joint graph that replaces products where ours are faster, before Inductor pads or
 fuses.
 
-It is Inductor's `joint_custom_pre_pass`, so it sees forward and backward together, padding does not touch our products,
-and pointwise operations around them are fused as usual. Other products stay. Sizes may be symbols: the choice uses the
-sizes of the traced call and adds no guard, so nothing is recompiled. A second pass (`buffers.lay_out`) runs on the
-partitioned graphs.
+It is Inductor's `joint_custom_pre_pass`: it runs on forward and backward together, Inductor does not pad our products,
+and fuses pointwise operations around them as usual. Sizes may be symbolic: the choice uses the sizes of the traced call
+and adds no guard, so nothing is recompiled. A second pass (`buffers.lay_out`) runs on the partitioned graphs.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ PRODUCTS = {
 }
 
 
-def take_products(graph: Graph) -> None:
-    """Choose ours or torch's for every product of a graph."""
+def choose_products(graph: Graph) -> None:
+    """Choose our kernel or torch's for every product of a graph."""
     marker = torch.ops.tilewise.routed_matmul.default
     for node in list(graph.nodes):
         if node.op != "call_function":
@@ -46,13 +45,13 @@ def take_products(graph: Graph) -> None:
         if node.target is marker:
             _resolve(graph, node)
         elif ACTIVE and node.target in PRODUCTS:
-            _take(graph, node, ACTIVE[-1])
+            _choose(graph, node, ACTIVE[-1])
         elif ACTIVE and node.target is torch.ops.tilewise.row_losses.default:
             count_loss(ACTIVE[-1], node.args[0].meta["val"], True)
 
 
 def _resolve(graph: Graph, node: Node) -> None:
-    """A `routed_matmul` of a layer of ours: replaced by the faster product."""
+    """Replace a `routed_matmul`, of one of our layers, by the faster product."""
     M, N, when = node.args
     chosen = ACCOUNTS[str(when)].choice(_name(M), M.meta["val"], N.meta["val"], within=_context(node))
     chosen.calls += 1
@@ -69,7 +68,7 @@ def _resolve(graph: Graph, node: Node) -> None:
 
 
 def _bias_of(node: Node) -> Node | None:
-    """The addition of a bias that is the product's only user: torch has one operator and one kernel for both."""
+    """The addition of a bias if it is the product's only user: torch has one kernel for both."""
     users = list(node.users)
     if len(users) != 1 or users[0].target is not aten.add.Tensor or users[0].kwargs or users[0].args[0] is not node:
         return None
@@ -79,8 +78,8 @@ def _bias_of(node: Node) -> Node | None:
     return users[0] if bias.shape[0] == made.shape[1] else None
 
 
-def _take(graph: Graph, node: Node, account: Account) -> None:
-    """A product of the program: ours if that is faster; its bias becomes an addition, which Inductor fuses."""
+def _choose(graph: Graph, node: Node, account: Account) -> None:
+    """Replace a product of the program by ours if that is faster, and its bias by an addition, which Inductor fuses."""
     M, N = node.args[-2:]
     chosen = account.choice(PRODUCTS[node.target], M.meta["val"], N.meta["val"], within=_context(node))
     chosen.calls += 1
@@ -103,7 +102,7 @@ def _name(M: Any) -> str:
 
 
 def _context(node: Node) -> GraphContext:
-    """Which layouts of a product's matrices may still be chosen: those of values that the graph computes."""
+    """The context of a product: which of its matrices the graph computes, and whether P is an output."""
     operands: Any = node.args[-2:] if node.target in PRODUCTS else node.args[:2]
     values = [x.meta["val"] for x in (node, *operands)]
     fixed = all(isinstance(number, int) for value in values for number in (*value.shape, *value.stride()))
@@ -123,7 +122,7 @@ def _replace(graph: Graph, node: Node, made: Node) -> None:
 
 
 def _uuid() -> str:
-    """The pass in the keys of torch's caches: its result depends on nothing else."""
+    """The pass's part of the keys of torch's caches: its result depends on nothing else."""
     return f"tilewise {__version__} {ACTIVE[-1].when if ACTIVE else 'marked'}"
 
 
@@ -134,19 +133,19 @@ def install_while_tracing() -> None:
 
 
 def install_passes() -> None:
-    """The same if Inductor is imported. Most of torch imports the package; its compiler takes seconds to import, which
-    a program that compiles nothing is spared."""
+    """Install the passes, and the lowerings if their module is imported. Inductor is not imported here: that takes
+    seconds, also in programs that compile nothing."""
     if "torch._inductor" not in sys.modules:
         return
     config = import_module("torch._inductor.config")
     if "torch._inductor.lowering" in sys.modules:
         lowering.register()
-    _install(config, "joint_custom_pre_pass", take_products)
+    _install(config, "joint_custom_pre_pass", choose_products)
     _install(config, "post_grad_custom_post_pass", lay_out)
 
 
 def _install(config: Any, hook: str, work: Callable[[Graph], None]) -> None:
-    """Set one of our passes, which calls the pass that was there first."""
+    """Install one of our passes, which first calls the pass that was installed before."""
     before = getattr(config, hook)
     if getattr(before, "of_tilewise", False):  # installed by an earlier block
         return
@@ -162,7 +161,7 @@ def _install(config: Any, hook: str, work: Callable[[Graph], None]) -> None:
             work(graph)
 
         def uuid(self) -> Any:
-            lowering.register()  # for code that torch loads from its cache: it calls the lowerings, and no pass runs
+            lowering.register()  # code from torch's cache calls the lowerings without running the passes
             theirs = before.uuid() if isinstance(before, CustomGraphPass) else "" if before is None else None
             return None if theirs is None else (_uuid(), theirs)
 

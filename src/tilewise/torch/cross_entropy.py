@@ -1,8 +1,8 @@
 """`linear_cross_entropy`: the loss of a head over a large vocabulary, a band of rows at a time.
 
-The logits of some rows are computed, overwritten by softmax − onehot, and multiplied into both gradients at once; then
-the next rows use the same memory. Its rows start on multiples of 128 bytes, so an odd vocabulary costs nothing and
-nothing is padded. Instead of 2 · rows · vocabulary numbers there is a band of at most BAND_BYTES.
+The logits of a band are computed, overwritten by softmax − onehot, and multiplied into both gradients; then the next
+band uses the same memory, at most BAND_BYTES instead of 2 · rows · vocabulary numbers. Its rows start on multiples of
+128 bytes, so an odd vocabulary needs no padding.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def linear_cross_entropy(
         if records_operators() or reduction == "none":
             made = recorded_loss(rows, weight, bias, classes, ignore_index, reduction)
             return made.reshape(target.shape) if reduction == "none" else made
-        total: Tensor = All.apply(rows, weight, bias, classes, ignore_index, reduction == "mean")
+        total: Tensor = SummedLoss.apply(rows, weight, bias, classes, ignore_index, reduction == "mean")
         return total
 
 
-class All(torch.autograd.Function):
-    """The sum or mean of all losses; its gradients are computed with it, so logits are computed once."""
+class SummedLoss(torch.autograd.Function):
+    """The sum or mean of all losses; forward computes the gradients too, so that logits are computed once."""
 
     @staticmethod
     def forward(ctx: Any, X: Tensor, W: Tensor, bias: Tensor | None, target: Tensor, ignored: int, mean: bool) -> Any:
@@ -76,7 +76,7 @@ class All(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> Any:
         X, W, bias, target = ctx.saved_tensors
         made, ctx.made = ctx.made, None
-        if made is None:  # a second backward through the same graph: the first returned the gradients
+        if made is None:  # a second backward through the same graph: the first has returned the gradients
             made = all_rounded(by_bands(X.detach(), W.detach(), bias, target, *ctx.how), X.dtype)
         g = g if ctx.left is None else g * ctx.left
         return (*(None if x is None else scale_in_place(x, g) for x in made), None, None, None)

@@ -56,11 +56,11 @@ def closure(
     name, differentiated = name_of(semiring), needs_derivative(W, W)
     if records_operators() or not differentiated:
         rows = None if sources is None else torch.as_tensor(sources)
-        D, before = torch.ops.tilewise.closure(W, name, rows, return_predecessors or differentiated)
+        D, predecessors = torch.ops.tilewise.closure(W, name, rows, return_predecessors or differentiated)
     else:
         chosen = nodes_of(sources, W.shape[-1])
-        D, before = Closure.apply(W, name, None if chosen is None else torch.from_numpy(chosen))
-    return (D, before) if return_predecessors else D
+        D, predecessors = Closure.apply(W, name, None if chosen is None else torch.from_numpy(chosen))
+    return (D, predecessors) if return_predecessors else D
 
 
 @torch.library.custom_op("tilewise::closure", mutates_args=())
@@ -85,21 +85,21 @@ def _(W: Tensor, semiring: str, sources: Tensor | None, tracks: bool) -> tuple[T
 
 
 def _run_kernels(W: Tensor, semiring: str, sources: Tensor | None, tracks: bool) -> Any:
-    """The closure itself, without torch's dispatcher."""
+    """The closure, without torch's dispatcher."""
     with DIRECT, torch.no_grad():
         return graph.closure(W.detach(), semiring=semiring_of(semiring), return_predecessors=tracks, sources=sources)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     W, ctx.semiring = inputs[:2]
-    D, before = output
-    ctx.mark_non_differentiable(before)
-    ctx.save_for_backward(W, D, before)
+    D, predecessors = output
+    ctx.mark_non_differentiable(predecessors)
+    ctx.save_for_backward(W, D, predecessors)
 
 
 def _backward(ctx: Any, dD: Tensor, _: Tensor | None = None) -> Any:
-    W, D, before = ctx.saved_tensors
-    return _gradient(dD, ctx.semiring, W, D, before), None, None, None
+    W, D, predecessors = ctx.saved_tensors
+    return _gradient(dD, ctx.semiring, W, D, predecessors), None, None, None
 
 
 closed.register_autograd(_backward, setup_context=_save)
@@ -121,13 +121,13 @@ class Closure(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, dD: Tensor, _: Tensor | None = None) -> Any:
-        W, D, before = ctx.saved_tensors
-        return _gradient(dD, ctx.semiring, W, D, before), None, None
+        W, D, predecessors = ctx.saved_tensors
+        return _gradient(dD, ctx.semiring, W, D, predecessors), None, None
 
     @staticmethod
     def jvp(ctx: Any, tW: Tensor, *_: Any) -> Any:
-        W, D, before = ctx.saved_tensors
-        return _paths(ctx.semiring, W, D, before).tangent(tW), None
+        W, D, predecessors = ctx.saved_tensors
+        return _paths(ctx.semiring, W, D, predecessors).tangent(tW), None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], W: Tensor, semiring: str, sources: Tensor | None) -> Any:
@@ -135,9 +135,9 @@ class Closure(torch.autograd.Function):
         return Closure.apply(W.movedim(in_dims[0], 0), semiring, sources), (0, 0)
 
 
-def _gradient(dD: Tensor, semiring: str, W: Tensor, D: Tensor, before: Tensor) -> Tensor:
-    """dW of dD: the tangent transposed, its steps in reverse."""
-    paths = _paths(semiring, W, D, before)
+def _gradient(dD: Tensor, semiring: str, W: Tensor, D: Tensor, predecessors: Tensor) -> Tensor:
+    """dW from dD: the transposed tangent, its steps reversed."""
+    paths = _paths(semiring, W, D, predecessors)
     flow = torch.where(paths.reached, dD, torch.zeros_like(dD))
     for factor, jump in reversed(paths.steps):
         flow = flow + torch.zeros_like(flow).scatter_add(-1, jump, factor * flow)
@@ -145,5 +145,5 @@ def _gradient(dD: Tensor, semiring: str, W: Tensor, D: Tensor, before: Tensor) -
     return made.scatter_add(-2, paths.p, flow * paths.edge)
 
 
-def _paths(semiring: str, W: Tensor, D: Tensor, before: Tensor) -> Paths:
-    return Paths(OPERATORS, semiring_of(semiring).mul, W, D, before)
+def _paths(semiring: str, W: Tensor, D: Tensor, predecessors: Tensor) -> Paths:
+    return Paths(OPERATORS, semiring_of(semiring).mul, W, D, predecessors)

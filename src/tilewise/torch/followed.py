@@ -1,4 +1,4 @@
-"""`tw.matmul` of tensors with gradients, or traced: each keyword is passed to the operator, applied after it, or
+"""`tw.matmul` of tensors with gradients, or traced: keywords are passed to the operator, applied after it, or
 refused."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def followed_matmul(M: Any, N: Any, o: Options) -> Any:
     if o.has_epilogue or o.out is not None:
         P, *arg = P if o.return_arg else (P,)
         P = _with_epilogue(P, o)
-        P = P if o.out is None else stored(P, o.out)
+        P = P if o.out is None else copy_to_out(P, o.out)
         return (P, *arg) if o.return_arg else P
     if o.precision == "high" and not o.return_arg and not o.nonnegative and o.dtype is None:
         keep_differentiable(M, N, o.semiring, find_semiring(o.semiring))
@@ -67,7 +67,7 @@ def _check_device(x: Tensor, o: Options) -> None:
 
 @constant_in_traces
 def _requested(dtype: Any, m: torch.dtype, n: torch.dtype) -> torch.dtype:
-    """The dtype= of a call, where a product of such operands can have it."""
+    """The dtype= of a call as torch's, if a product of such operands can have it."""
     common = TORCH.promote(DTYPES[dtype_name(m)], DTYPES[dtype_name(n)])
     found: torch.dtype = getattr(torch, checked_dtype(dtype_given(dtype), common, TORCH).name)
     return found
@@ -78,7 +78,7 @@ def _common(x: Tensor, y: Tensor) -> DType:
 
 
 def _with_epilogue(P: Tensor, o: Options) -> Any:
-    """activation(alpha · P + bias), what `out` holds added before the activation."""
+    """activation(alpha · P + bias), with `out` added before the activation if accumulating."""
     ring, bias = find_semiring(o.semiring), o.bias
     kind = None if bias is None else DTYPES.get(dtype_name(bias.dtype))
     epilogue = epilogue_of(o.alpha, kind, o.activation)
@@ -89,7 +89,7 @@ def _with_epilogue(P: Tensor, o: Options) -> Any:
     return ACTIVATIONS[o.activation](P) if o.activation else P
 
 
-def stored(P: Tensor, out: Tensor) -> Tensor:
+def copy_to_out(P: Tensor, out: Tensor) -> Tensor:
     if not isinstance(out, Tensor):
         raise UsageError(f"M is of torch and out is of {type(out).__module__}: pass a tensor")
     if out.dtype != P.dtype:
@@ -100,7 +100,7 @@ def stored(P: Tensor, out: Tensor) -> Tensor:
 
 
 def elementwise(semiring: Semiring, x: Tensor, y: Tensor) -> Tensor:
-    """mul(x, y), cell by cell, of tensors that broadcast."""
+    """mul(x, y), elementwise, of tensors that broadcast."""
     if semiring.boolean:
         x, y = x != 0, y != 0
     dtype = torch.promote_types(x.dtype, y.dtype)
@@ -110,7 +110,7 @@ def elementwise(semiring: Semiring, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _product_of_fields(M: Any, N: Any, o: Options) -> Any:
-    """Values with fields: by their kernel, or with gradients by torch's own operations on all m×k×n terms."""
+    """The product of values with fields: by our kernel, or with gradients by torch operations on all m×k×n terms."""
     check_fields(o)
     _check_device(M[0], o)
     name, pairs = name_of(o.semiring), list(zip(M, N, strict=True))

@@ -1,8 +1,8 @@
 """The product as an `autograd.Function`: gradients, forward mode and vmap, so torch.func composes over it.
 
-It runs the operators of `operator.py`. torch gives operators written in Python no forward mode and no torch.func; a
-Function with `setup_context`, `jvp` and `vmap` has both. torch.compile and jit.trace record operators but no such
-Function: there the operator itself is called, with the same formulas behind it.
+torch's custom operators have no forward mode and no torch.func; a Function with `setup_context`, `jvp` and `vmap` has
+both, and runs the operators of `operator.py`. torch.compile and jit.trace record operators, but not such a Function:
+there the operator itself is called, with the same formulas.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tilewise.torch.semiring_names import is_selective, semiring_of
 def product(
     M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool = False, aligned_rows: bool = False
 ) -> Any:
-    """The product, as torch needs it: recorded as an operator, or differentiable."""
+    """The product as an operator while torch records a graph, else as a differentiable Function."""
     if records_operators():
         if is_selective(semiring) and torch.is_grad_enabled() and (M.requires_grad or N.requires_grad):
             return torch.ops.tilewise.matmul_arg(M, N, semiring, precision)[0]
@@ -45,28 +45,28 @@ def product_and_arg(M: Tensor, N: Tensor, semiring: str, precision: str) -> Any:
 
 
 def apply(kind: Any, *args: Any) -> Any:
-    """`kind.apply` without the inspection of forward's signature at every call, which is most of its cost."""
+    """`kind.apply` without inspecting forward's signature at every call, which is most of its cost."""
     if torch._C._are_functorch_transforms_active():
         return kind.apply(*args)
     return super(torch.autograd.Function, kind).apply(*unwrap_dead_wrappers(args))
 
 
 def records_operators() -> bool:
-    """Whether torch records a graph in which an autograd.Function has no place. torch.func inside torch.compile needs
-    the Function all the same: there the graph breaks, and the product runs eagerly."""
+    """Whether torch records a graph, which cannot contain an autograd.Function. torch.func inside torch.compile needs
+    the Function nevertheless: the graph breaks there, and the product runs eagerly."""
     if torch.compiler.is_compiling():
         return not torch._C._are_functorch_transforms_active()
     return bool(torch.jit.is_tracing())
 
 
 def _run_kernel(M: Tensor, N: Tensor, semiring: str, precision: str, **how: Any) -> Any:
-    """The product where torch records nothing: what the operator does, without torch's dispatcher."""
+    """The product without torch's dispatcher, if torch records nothing."""
     with DIRECT:
         return dispatch.matmul(M.detach(), N.detach(), semiring=semiring_of(semiring), precision=precision, **how)
 
 
 def cast(tensor: Tensor) -> Tensor:
-    """In autocast's dtype, as torch's own products do it: doubles and integers stay."""
+    """The tensor in autocast's dtype, as torch's own products cast; doubles and integers stay."""
     return tensor.to(torch.get_autocast_dtype(tensor.device.type)) if casts(tensor) else tensor
 
 
@@ -119,7 +119,7 @@ class DifferentiableProduct(torch.autograd.Function):
 
 
 def save_operands(ctx: Any, inputs: tuple[Any, ...], output: Any) -> tuple[Tensor | None, ...]:
-    """What backward and forward mode need: M, N, P where weights are shares of it (logaddexp), and the winning k."""
+    """Save what derivatives need: M, N, the winning k, or P if the weights of terms depend on it (logaddexp)."""
     M, N, ctx.semiring, ctx.precision = inputs[:4]
     P, arg = output if isinstance(output, tuple) else (output, None)
     if arg is not None:
@@ -159,14 +159,14 @@ def _without_axes(x: Tensor, vector_m: bool, vector_n: bool) -> Tensor:
 
 
 def _reduced(operand: Tensor, gradient: Tensor | None, matrix: Tensor) -> Tensor | None:
-    """A gradient in the operand's shape and dtype: summed over the axes that it was broadcast along."""
+    """A gradient in the operand's shape and dtype, summed over broadcast axes."""
     if gradient is None:
         return None
     return gradient.sum_to_size(matrix.shape).reshape(operand.shape).to(operand.dtype)
 
 
 def batched(in_dims: tuple[int | None, ...], M: Tensor, N: Tensor) -> tuple[Tensor, Tensor, list[bool]]:
-    """vmap: the batch becomes the stack's first axis. Also which of the two were vectors."""
+    """The operands under vmap: the batch is the first axis of the stack; and which of them were vectors."""
     vectors, operands = [], []
     for tensor, axis, column in ((M, in_dims[0], False), (N, in_dims[1], True)):
         tensor = tensor[None] if axis is None else tensor.movedim(axis, 0)
@@ -178,7 +178,7 @@ def batched(in_dims: tuple[int | None, ...], M: Tensor, N: Tensor) -> tuple[Tens
 
 
 def unbatched(made: Any, vectors: list[bool]) -> Any:
-    """The result of a batch and its batch axes, as vmap wants them."""
+    """The result of a batch and its batch axes, in vmap's form."""
     if isinstance(made, tuple):
         return tuple(_without_axes(x, *vectors) for x in made), (0,) * len(made)
     return _without_axes(made, *vectors), 0

@@ -1,11 +1,11 @@
-"""The gradients of a product over a semiring, by the semiring's add (`algebra/tangents.py` has its tangents).
+"""Gradients of a product over a semiring, by the semiring's add (tangents are in `algebra/tangents.py`).
 
     +          dM = dP · Nᵀ and dN = Mᵀ · dP: two more products
-    min, max   only the k that won each cell counts, through mul's partial derivatives there
-    logaddexp  every k counts by its soft weight exp(M + N − P)
+    min, max   dP of a cell flows to the winning k, times mul's partial derivatives there
+    logaddexp  dP of a cell flows to every k, weighted by exp(M + N − P)
 
-Operands are matrices or stacks of them (`function.py` adds axes to vectors), and all is made of what torch or `product`
-can differentiate again. `arg` is the winning k where add selects one.
+Operands are matrices or stacks of them (`function.py` adds axes to vectors). All operations used can be differentiated
+again. `arg` is the winning k for min and max.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tilewise.errors import UsageError
 
 Pair = tuple[Tensor | None, Tensor | None]
 
-BAND_CELLS = 1 << 24  # of the m×k×n terms, at a time
+BAND_CELLS = 1 << 24  # of the m×k×n terms computed at a time
 OPERATORS = Operators(torch)
 
 
@@ -38,7 +38,7 @@ def gradients(
     arg: Tensor | None,
     wanted: list[bool],
 ) -> Pair:
-    """dM and dN where they are wanted, each with the stack of P; `product` can be differentiated again."""
+    """dM and dN if `wanted`, each with the stack of P; `product` must be differentiable."""
     if is_plus_times(ring):
         return of_sums(lambda x, y: product(x, y, "plus_times", precision), M, N, dP, wanted)
     if ring.selective:
@@ -51,8 +51,8 @@ def gradients(
 
 
 def of_sums(multiply: Any, M: Tensor, N: Tensor, dP: Tensor, wanted: Any) -> Pair:
-    """dM = dP · Nᴴ and dN = Mᴴ · dP, each in its operand's layout: the gradient of a transposed weight is stored
-    without a copy."""
+    """dM = dP · Nᴴ and dN = Mᴴ · dP, each in its operand's layout, so that the gradient of a transposed weight needs no
+    copy."""
     dM = dN = None
     if wanted[0]:
         dM = multiply(N.conj(), dP.mT).mT if is_column_major(M) else multiply(dP, N.mH)
@@ -66,7 +66,7 @@ def is_column_major(x: Tensor) -> bool:
 
 
 def of_winners(ring: Semiring, M: Tensor, N: Tensor, dP: Tensor, arg: Tensor, wanted: Any) -> Pair:
-    """dP of a cell goes to the k that won it."""
+    """Gradients over min and max: dP of a cell flows to its winning k."""
     if M.shape[-1] == 0:
         return _zeros(M, N, wanted)
     won, stack = arg.clamp_min(0), dP.shape[:-2]
@@ -103,7 +103,7 @@ def _of_soft_weights(precision: str, M: Tensor, N: Tensor, P: Tensor, dP: Tensor
 
 
 def _of_terms(ring: Semiring, M: Tensor, N: Tensor, P: Tensor, dP: Tensor, wanted: list[bool]) -> Pair:
-    """Any mul under + or logaddexp: the m×k×n terms themselves, a band of k at a time."""
+    """Gradients of any mul under + or logaddexp: from the m×k×n terms, a band of k at a time."""
     check_differentiable(ring, "pass tensors that require none")
     k, cells = M.shape[-1], max(1, P.numel())
     band = k if torch.is_grad_enabled() else max(1, min(k, BAND_CELLS // cells))

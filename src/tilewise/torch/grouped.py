@@ -5,9 +5,9 @@ programs.
     tilewise::take_rows(Tensor x, Tensor rows, Tensor? weights) -> Tensor
     tilewise::scatter_rows(Tensor y, Tensor rows, SymInt count, Tensor? weights) -> Tensor
 
-torch.compile, torch.func and subclasses of Tensor use the operators. An autograd.Function costs an eager program a
-third of that, and without gradients the function is called directly. Backward consists of the same functions, so it has
-gradients too.
+torch.compile, torch.func and subclasses of Tensor use the operators. In eager programs an autograd.Function has a third
+of their overhead; without gradients the function is called directly. Backward calls the same functions, so it can be
+differentiated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tilewise.arrays.torch_library import observed, wants_gradient
 from tilewise.compose.groups import product as groups
 from tilewise.compose.groups import rows as by_index
 from tilewise.errors import UsageError
-from tilewise.torch.followed import stored
+from tilewise.torch.followed import copy_to_out
 from tilewise.torch.function import is_plain
 from tilewise.torch.operator import kernel_only, result_dtype
 from tilewise.torch.semiring_names import name_of, semiring_of
@@ -47,7 +47,7 @@ def grouped_matmul(
     calls = EAGER if _is_eager(x, w) else TRACED
     x = x if rows is None else calls.take_rows(x, rows)
     P = calls.multiply(x, w, offsets, along, semiring if calls is EAGER else name_of(semiring), precision)
-    return P if out is None else stored(P, out)
+    return P if out is None else copy_to_out(P, out)
 
 
 def scatter_rows(y: Tensor, rows: Tensor, count: int, weights: Tensor | None = None) -> Tensor:
@@ -57,7 +57,7 @@ def scatter_rows(y: Tensor, rows: Tensor, count: int, weights: Tensor | None = N
 
 
 def _is_eager(x: Tensor, y: Tensor) -> bool:
-    """Whether torch records nothing but gradients."""
+    """Whether torch records gradients at most, no graph."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return False
     return not observed(x, y)
@@ -154,7 +154,7 @@ def _scatter_gradients(calls: Calls, ctx: Any, dP: Tensor) -> tuple[Any, ...]:
 
 
 class Calls(NamedTuple):
-    """The functions in one of the two forms."""
+    """The three functions as operators, or for eager programs."""
 
     multiply: Callable[..., Tensor]
     take_rows: Callable[..., Tensor]
@@ -162,7 +162,7 @@ class Calls(NamedTuple):
 
 
 def _take_traced(x: Tensor, rows: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Weights apart from the rows: the compiler merges the gathers of both gradients and fuses the product."""
+    """Rows gathered first, then weighted: the compiler merges the gathers of both gradients and fuses the product."""
     taken: Tensor = torch.ops.tilewise.take_rows(x, rows)
     return taken if weights is None else (taken * weights[:, None]).to(x.dtype)
 

@@ -1,5 +1,5 @@
-"""`Linear`: torch's layer with our products where they are faster, forward and backward: widths that are no multiple of
-8."""
+"""`Linear`: torch's layer with our products if they are faster, forward and backward, as for widths that are not
+multiples of 8."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tilewise.torch.choice import ACCOUNTS, Account
 from tilewise.torch.function import product, records_operators
-from tilewise.torch.routed import decided_linear, folds, is_compiling, routed_linear, stays, theirs
+from tilewise.torch.routed import choose_linear, flattens_without_copy, is_compiling, routed_linear, theirs, torch_keeps
 from tilewise.torch.routed_operator import traced_linear
 
 
@@ -23,7 +23,7 @@ def linear(
     """
     if not on_lines:
         return routed_linear(account_of(when), input, weight, bias)
-    flat = input.flatten(0, -2) if input.dim() > 2 and folds(input) else input
+    flat = input.flatten(0, -2) if input.dim() > 2 and flattens_without_copy(input) else input
     made = product(flat, weight.mT, "plus_times", "high", aligned_rows=flat.dim() == 2)
     if bias is not None:
         made = made.add_(bias.to(made.dtype))  # in place: a new tensor would have dense rows
@@ -75,7 +75,7 @@ class Linear(torch.nn.Linear):
         self.on_lines, self.when = on_lines, when
 
     def forward(self, input: Tensor) -> Tensor:
-        if torch.jit.is_scripting():  # which compiles no other branch, and has no Python to call ours with
+        if torch.jit.is_scripting():  # TorchScript compiles this branch only, and cannot call ours
             return torch.nn.functional.linear(input, self.weight, self.bias)
         return self._routed(input)
 
@@ -83,14 +83,14 @@ class Linear(torch.nn.Linear):
         if is_compiling() or self.on_lines:
             return self._recorded(input)
         account, weight = ACCOUNTS[self.when], self.weight
-        if stays(account, input, weight):
+        if torch_keeps(account, input, weight):
             return theirs(input, weight, self.bias)
-        return decided_linear(account, input, weight, self.bias)
+        return choose_linear(account, input, weight, self.bias)
 
     def _recorded(self, input: Tensor) -> Tensor:
         if self.on_lines:
             return linear(input, self.weight, self.bias, on_lines=True, when=self.when)
-        if records_operators() and input.dim() > 1:  # few operations are few guards
+        if records_operators() and input.dim() > 1:  # in few operations, which need few guards
             return traced_linear(input, self.weight, self.bias, self.when)
         return routed_linear(ACCOUNTS[self.when], input, self.weight, self.bias)
 

@@ -1,4 +1,4 @@
-"""Losses and their gradients a band of rows at a time, in memory that the next band uses again."""
+"""Losses and their gradients, a band of rows at a time in reused memory."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from tilewise.dispatch import product as dispatch
-from tilewise.torch.called import into
+from tilewise.torch.call_sites import into
 from tilewise.torch.loss_kernels import rounded, to_gradients
 from tilewise.torch.row_alignment import aligned_leading_dimension
 
-BAND_BYTES = 400 << 20  # on an H200 8192 rows of 50,257 classes in two bands take 0.88 of four bands' time
-ROUNDED_BANDS = 2  # more are added in float32: that takes twice the weight's memory, and one more pass
+BAND_BYTES = 400 << 20  # on an H200, 8192 rows of 50,257 classes take 0.88 of the time in two bands as in four
+ROUNDED_BANDS = 2  # dW of more bands is added in float32: twice the memory, and one more pass
 
 
 class LossAndGradients(NamedTuple):
@@ -24,7 +24,7 @@ class LossAndGradients(NamedTuple):
 
 
 def share_of(X: Tensor, target: Tensor, ignored: int, mean: bool) -> tuple[Tensor | None, Tensor | None]:
-    """The weight of a row in the mean; and where it is folded into the gradients: for float16 it is too small."""
+    """The weight of a row in the mean, and the same or None if it is too small to scale the gradients (float16)."""
     wide = torch.float64 if X.dtype is torch.float64 else torch.float32
     share = (target != ignored).sum().to(wide).reciprocal() if mean else None
     return share, None if X.dtype is torch.float16 else share
@@ -45,10 +45,11 @@ def by_bands(
     counts: Tensor | None = None,
     scale: Tensor | None = None,
 ) -> LossAndGradients:
-    """Losses, and what of dX, dW and db is wanted, band by band; `counts`: the weight of each row in them, or `scale`:
-    of all rows."""
-    rows, classes = X.shape[0], W.shape[0]  # dense on a CPU: torch's bfloat16 there reads past the end of an odd row
+    """Losses, and those of dX, dW and db that are `wanted`, band by band; `counts`: the weight of each row in the
+    gradients, or `scale`: that of all rows."""
+    rows, classes = X.shape[0], W.shape[0]
     step = _rows_at_a_time(rows, classes, X.element_size())
+    # dense rows on a CPU, where torch's bfloat16 product reads past the end of an odd row
     lead = aligned_leading_dimension(classes, X.element_size()) if X.is_cuda else classes
     memory = torch.empty((step, lead), dtype=X.dtype, device=X.device)
     wide = torch.float64 if X.dtype is torch.float64 else torch.float32
@@ -77,7 +78,7 @@ def by_bands(
 
 
 def _rows_at_a_time(rows: int, classes: int, size: int) -> int:
-    """Bands of about the same number of rows, a multiple of 128 where there are several."""
+    """Rows of a band: bands are about equal, and multiples of 128 rows if there are several."""
     most = max(1, BAND_BYTES // max(1, classes * size))
     if rows <= most:
         return max(1, rows)
@@ -87,9 +88,8 @@ def _rows_at_a_time(rows: int, classes: int, size: int) -> int:
 
 
 def _multiply(M: Tensor, N: Tensor, out: Tensor | None = None, spare: bool = False) -> Tensor:
-    """By torch's kernels where every row starts and ends on 16 bytes, or on a CPU, and by ours elsewhere: for 50,257
-    columns torch uses its kernels for any alignment, wherever rows start. `spare`: the padding of `out` may be
-    overwritten."""
+    """M · N by torch on a CPU or if every row starts and ends on 16 bytes, else by us: for 50,257 columns torch uses
+    its slow kernels even if rows are padded. `spare`: the padding of `out` may be overwritten."""
     made = M.new_empty((M.shape[0], N.shape[1])) if out is None else out
     if not M.is_cuda or all(_on_sixteen_bytes(x) for x in (M, N, made)):
         return torch.mm(M, N, out=made)
@@ -97,7 +97,7 @@ def _multiply(M: Tensor, N: Tensor, out: Tensor | None = None, spare: bool = Fal
 
 
 def _added(total: Tensor | None, M: Tensor, N: Tensor, kept: torch.dtype) -> Tensor:
-    """M · N added to the sum of earlier bands, which may have a wider dtype."""
+    """`total` + M · N in the dtype `kept`; `total` is None for the first band."""
     wide = kept != M.dtype
     if total is None and not wide:
         return _multiply(M, N)

@@ -19,15 +19,14 @@ BLOCKS = 132 * 8  # of a pointwise kernel
 
 
 def is_taken(x: Tensor) -> bool:
-    """Whether a kernel computes it: on a card, in a dtype of KERNELS, not empty."""
+    """Whether our kernels take a tensor: on a card, in a dtype of KERNELS, not empty."""
     return x.is_cuda and x.dtype in KERNELS and x.numel() > 0
 
 
 def to_gradients(
     logits: Tensor, target: Tensor, losses: Tensor, ignored: int, wanted: bool, scale: Tensor | None = None
 ) -> None:
-    """Each row's loss, and where wanted (softmax − onehot) · scale in place of the logits, whose rows start on 16
-    bytes."""
+    """Write each row's loss and, if wanted, (softmax − onehot) · scale over the logits (rows on 16 bytes)."""
     if is_taken(logits):
         at = {"M": logits, "N": target.to(torch.int64).contiguous(), "P": losses}
         at |= {} if scale is None else {"scale_m": scale}
@@ -45,7 +44,7 @@ def to_gradients(
 
 
 def losses_of(logits: Tensor, target: Tensor, losses: Tensor, logsumexp: Tensor, ignored: int) -> None:
-    """Each row's loss and logsumexp, by the kernel."""
+    """Write each row's loss and logsumexp, by the kernel."""
     at = {"M": logits, "N": target.to(torch.int64).contiguous(), "P": losses, "bias": logsumexp}
     _launch("cross_entropy_loss", logits, (logits.stride(0), logits.shape[1], ignored), at)
 
@@ -53,7 +52,7 @@ def losses_of(logits: Tensor, target: Tensor, losses: Tensor, logsumexp: Tensor,
 def gradient_of(
     logits: Tensor, target: Tensor, gradient: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int
 ) -> None:
-    """(softmax − onehot) · counts, one number or one for each row, by the kernel, into rows that start on 16 bytes."""
+    """Write (softmax − onehot) · counts into `gradient` (rows on 16 bytes), by the kernel; `counts`: one or per row."""
     scale = counts.to(torch.float32).contiguous()
     at = {"M": logits, "N": target.to(torch.int64).contiguous(), "P": gradient, "bias": logsumexp, "scale_m": scale}
     sizes = logits.stride(0), gradient.stride(0), logits.shape[1], ignored, scale.dim() == 1
@@ -61,7 +60,7 @@ def gradient_of(
 
 
 def scale_in_place(x: Tensor, by: Tensor) -> Tensor:
-    """x · by, a number on the card; the kernel leaves x alone where that is 1, as in `loss.backward()`."""
+    """x · by, a number on the card; the kernel returns at once if that is 1, as in `loss.backward()`."""
     if is_taken(x) and x.is_contiguous():
         _launch("scaled", x, (x.numel(),), {"M": x, "scale_m": by.to(torch.float32)})
         return x

@@ -1,11 +1,11 @@
-"""`linear_cross_entropy` in graphs that torch records; its loss for each row everywhere.
+"""`linear_cross_entropy` as operators, for graphs that torch records, and for reduction="none" in eager mode too.
 
     tilewise::linear_loss(Tensor X, Tensor W, Tensor? bias, Tensor target, int ignored, str reduction, bool[] wanted)
         -> (Tensor loss, Tensor factor, Tensor dX, Tensor dW, Tensor db)   gradients of a sum or mean come with it
     tilewise::linear_loss_gradient(Tensor X, Tensor W, Tensor? bias, Tensor target, Tensor counts, int ignored,
         bool[] wanted) -> (Tensor dX, Tensor dW, Tensor db)   those of a loss for each row
 
-What is not wanted is empty.
+Gradients that are not wanted are empty tensors.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The lowering of `tilewise::matmul` in Inductor: one plain call that writes into memory Inductor has planned.
+"""The lowering of `tilewise::matmul` in Inductor: a direct call that writes into memory Inductor has planned.
 
 Without it, compiled code would call the operator through torch's dispatcher, which costs more than the launch. The call
-is `extern_kernels.tilewise_matmul(M, N, out=P, …)`, as Inductor calls torch's own products; where all sizes are known
-`buffers.py` chooses the layouts, and the call keeps its launch (`called.py`).
+is `extern_kernels.tilewise_matmul(M, N, out=P, …)`, as Inductor calls torch's own products; if all sizes are constant,
+`buffers.py` chooses the layouts, and the call reuses its launch (`call_sites.py`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from uuid import uuid4
 
 import torch
 
-from tilewise.torch import called, row_losses
-from tilewise.torch.buffers import arranged, freeze_leading_dimension, keeps_launches
+from tilewise.torch import call_sites, row_losses
+from tilewise.torch.buffers import arrange_operands, freeze_leading_dimension, keeps_launches
 
 NAME = "tilewise_matmul"
 
@@ -26,9 +26,9 @@ def register() -> None:
     from torch._inductor.virtualized import V
 
     operator = torch.ops.tilewise.matmul.default
-    plain = select_algorithm.ExternKernelChoice(called.run, name=NAME)
-    sited = select_algorithm.ExternKernelChoice(called.run_at, name=f"{NAME}_at")
-    over = select_algorithm.ExternKernelChoice(called.run_over, name=f"{NAME}_over")
+    plain = select_algorithm.ExternKernelChoice(call_sites.run, name=NAME)
+    sited = select_algorithm.ExternKernelChoice(call_sites.run_at, name=f"{NAME}_at")
+    over = select_algorithm.ExternKernelChoice(call_sites.run_over, name=f"{NAME}_over")
     by_dispatcher = lowering.fallback_handler(operator, add_to_fallback_set=False)
 
     @lowering.register_lowering(torch.ops.tilewise.aligned_rows.default, type_promotion_kind=None)
@@ -51,7 +51,7 @@ def register() -> None:
             return by_dispatcher(M, N, semiring, precision, nonnegative, aligned_rows)
         node = V.graph.current_node
         if (semiring, precision) == ("plus_times", "high") and keeps_launches(node):
-            M, N, layout, spare = arranged(M, N, node)
+            M, N, layout, spare = arrange_operands(M, N, node)
             return sited.bind((M, N), layout, site=uuid4().hex, spare=spare).output_node()
         made = node.meta["val"]
         M, N = ir.ExternKernel.realize_input(M), ir.ExternKernel.realize_input(N)
@@ -63,8 +63,8 @@ def register() -> None:
 
 
 def is_spent(logits: Any, node: Any) -> bool:
-    """Whether a gradient may overwrite its logits: forward donated them to this graph, which reads them only here, and
-    their rows start on 16 bytes. CUDA graphs copy the inputs that they overwrite, so there both are kept."""
+    """Whether a gradient may overwrite its logits: they are a donated buffer that the graph reads only here, and their
+    rows start on 16 bytes. Not in CUDA graphs, which would copy them first."""
     from torch._inductor import config, ir
 
     box = logits.data if isinstance(logits, ir.TensorBox) else logits

@@ -83,7 +83,7 @@ def needs_derivative(M: Tensor, N: Tensor) -> bool:
 
 @contextmanager
 def kernel_only(M: Tensor) -> Iterator[None]:
-    """Inside an operator: no gradient is recorded, nothing is cast, and products go straight to their kernels."""
+    """Inside an operator: without autograd, autocast and torch's dispatcher."""
     with DIRECT, torch.no_grad(), torch.autocast(M.device.type, enabled=False):
         yield
 
@@ -119,8 +119,8 @@ def _(M: Tensor, N: Tensor, semiring: str, precision: str) -> tuple[Tensor, Tens
 
 
 def _empty_product(M: Tensor, N: Tensor, semiring: str, aligned_rows: bool = False) -> Tensor:
-    """A tensor of the product's shape and dtype. Sizes may be symbols: no branch depends on one. `aligned_rows`: the
-    leading dimension is a multiple of 64 elements of 2 bytes."""
+    """An empty tensor of the product's shape and dtype. Sizes may be symbolic: no branch depends on them.
+    `aligned_rows`: the leading dimension is a multiple of 64 elements."""
     for name, tensor in (("M", M), ("N", N)):
         if tensor.dim() == 0:
             raise ShapeError(f"{name} is a single number: matmul takes vectors, matrices and stacks of them")
@@ -136,7 +136,7 @@ def _empty_product(M: Tensor, N: Tensor, semiring: str, aligned_rows: bool = Fal
 
 
 def product_shape(m: Any, n: Any) -> tuple[Any, ...]:
-    """Of P; sizes may be symbols."""
+    """The shape of P; sizes may be symbolic."""
     return (*torch.broadcast_shapes(m[:-2], n[:-2]), *m[-2:-1], *(n[-1:] if len(n) > 1 else ()))
 
 
@@ -152,7 +152,7 @@ def result_dtype(semiring: str, m: torch.dtype, n: torch.dtype) -> torch.dtype:
     return result
 
 
-# for torch.compile and jit.trace, which record operators; elsewhere function.py comes first
+# for torch.compile and jit.trace, which record operators; otherwise function.py differentiates
 product.register_autograd(lambda ctx, dP: (*backward(ctx, dP), *[None] * 4), setup_context=save_operands)
 product_and_arg.register_autograd(lambda ctx, dP, _: (*backward(ctx, dP), None, None), setup_context=save_operands)
 
@@ -172,8 +172,8 @@ _LIBRARY = torch.library.Library("tilewise", "FRAGMENT")
 
 
 def register_autocast(name: str, operator: Any, casts: Any) -> None:
-    """Under autocast an operator of M, N and strings casts M and N where `casts` says so of the strings, as torch's own
-    products do."""
+    """Register an operator of M, N and strings with autocast: M and N are cast if `casts(*strings)`, as by torch's own
+    products."""
     for device in ("CPU", "CUDA"):
         key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, f"Autocast{device}"))
 
@@ -186,12 +186,12 @@ def register_autocast(name: str, operator: Any, casts: Any) -> None:
         _LIBRARY.impl(name, kernel, f"Autocast{device}")
 
 
-# min, max and logaddexp keep their dtype: their results are not sums that rounding averages out
+# min, max and logaddexp keep their dtype: they are no sums, in which rounding errors average out
 register_autocast("matmul", product, lambda semiring, *_: is_plain(semiring))
 
 
 def operations(m_shape: Any, n_shape: Any, *_: Any, **__: Any) -> int:
-    """What torch's FlopCounterMode counts: a multiply-add is two operations, over every semiring."""
+    """Operations for torch's FlopCounterMode: two for a multiply-add, over every semiring."""
     return 2 * int(math.prod(product_shape(m_shape, n_shape))) * int(m_shape[-1])
 
 
@@ -206,5 +206,5 @@ def compiled_matmul(M: Any, N: Any, keywords: Any) -> Any:
     return torch.ops.tilewise.matmul(M, N, "plus_times", "high", False)
 
 
-if TracingContext.try_get() is None:  # an active trace has guards on the old value
+if TracingContext.try_get() is None:  # an active trace would have guards on the old value
     torch_library.compiling = torch.compiler.is_compiling

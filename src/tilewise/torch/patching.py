@@ -1,10 +1,10 @@
-"""`patch(model)`: linear layers of a model (`torch.nn.Linear`, and `Conv1D` as transformers' GPT-2 has it) become ours
-in place, and `unpatch(model)` reverts it.
+"""`patch(model)` turns the linear layers of a model (`torch.nn.Linear`, and `Conv1D` of transformers' GPT-2) into ours,
+in place; `unpatch(model)` reverts it.
 
-Only the class of a layer changes. A layer whose products torch keeps for every input (`vendor.keeps_layers`) has
-torch's own forward, so a model with such widths alone costs what it did. Parameters, buffers, hooks, names and shared
-weights stay the same objects, so a state_dict, an optimiser or DDP around the model do not change. torch.fx takes a
-patched layer as a leaf, torch.jit.script as torch's own.
+Only the class of a layer changes. A layer that torch computes for every input (`vendor.keeps_layers`) has torch's own
+forward, without overhead. Parameters, buffers, hooks, names and shared weights stay the same objects, so a state_dict,
+an optimiser or DDP around the model do not change. torch.fx treats a patched layer as a leaf, torch.jit.script as
+torch's own.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from torch import Tensor
 from torch.nn import Module
 
 from tilewise.errors import UsageError
-from tilewise.torch.ahead import prepare
 from tilewise.torch.choice import ACCOUNTS
 from tilewise.torch.linear_layer import Linear, account_of
+from tilewise.torch.preload import preload
 from tilewise.torch.routed import routed_linear
 from tilewise.torch.vendor import keeps_layers
 
@@ -28,20 +28,20 @@ Model = TypeVar("Model", bound=Module)
 
 
 class Reversible(Module):
-    """A layer whose class will be reverted."""
+    """A patched layer of any kind."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "qconfig":  # torch.ao.quantization finds layers by their class, and would leave this one as it is
+        if name == "qconfig":  # torch.ao.quantization finds layers by class, and would skip this one
             raise UsageError("a patched layer is not quantised: quantise tw.torch.unpatch(model)")
         super().__setattr__(name, value)
 
 
 class PatchedLinear(Reversible, Linear):
-    """A layer that was `torch.nn.Linear` and will be again."""
+    """A patched `torch.nn.Linear`."""
 
 
 class KeptLinear(PatchedLinear):
-    """One that torch keeps for every input."""
+    """A patched layer that torch computes for every input."""
 
     forward = torch.nn.Linear.forward
 
@@ -57,13 +57,13 @@ class PatchedConv1D(Reversible):
 
 @cache
 def _patched_conv1d(theirs: Any) -> type[Module]:
-    """The class of patched layers that were of this one."""
+    """The patched class of a Conv1D class."""
     return type(theirs.__name__, (PatchedConv1D, theirs), {"__module__": theirs.__module__})
 
 
 @dataclass(frozen=True)
 class PatchedLayer:
-    """What became of a layer: `taken` where its products may be ours, and why, or why not."""
+    """A layer in the report: whether its products may be ours (`taken`), and why."""
 
     name: str
     kind: str
@@ -73,7 +73,7 @@ class PatchedLayer:
 
 @dataclass(frozen=True)
 class PatchReport:
-    """Every layer of a model with a matrix of weights."""
+    """Every layer of a model that has a weight matrix."""
 
     layers: tuple[PatchedLayer, ...]
 
@@ -110,7 +110,7 @@ def patch(model: Any, when: str = "plan", *, report: bool = False) -> Any:
     """
     _check(model)
     account = account_of(when)
-    prepare()
+    preload()
     found = []
     for name, layer in model.named_modules():
         kind = type(layer)
@@ -138,7 +138,7 @@ _WHY = {
     "always": "when='always'",
     "never": "when='never' only counts",
 }
-_OWN = ("on_lines", "when", "kept", "__module__")  # attributes of a patched layer
+_OWN = ("on_lines", "when", "kept", "__module__")  # attributes that patching adds
 
 
 def _replace(layer: Any, kept: bool, when: str) -> None:
@@ -154,7 +154,7 @@ def _replace(layer: Any, kept: bool, when: str) -> None:
 
 
 def _is_conv1d(layer: Module) -> bool:
-    """Whether it is GPT-2's linear layer: by name and structure, because transformers need not be installed."""
+    """Whether it is transformers' Conv1D, by name and structure: transformers need not be installed."""
     weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
     if type(layer).__name__ != "Conv1D" or not isinstance(weight, Tensor) or not isinstance(bias, Tensor):
         return False

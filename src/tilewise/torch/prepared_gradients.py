@@ -1,7 +1,7 @@
-"""Fast path of a product with gradients: one look-up and one launch forward, and the same for each gradient.
+"""The fast path of products with gradients: one look-up and one launch forward, and for each gradient.
 
-It serves matrices in eager torch over plus_times, and over min and max on the CPU, when torch records nothing else.
-`function.py` serves everything else, the first call of each signature, and gradients of gradients.
+It is used for matrices in eager torch, over plus_times, and over min and max on the CPU. Everything else uses
+`function.py`, and so do the first call of each signature and gradients of gradients.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def _unprepared(M: Tensor, N: Tensor, keywords: Any) -> Any:
 
 
 class DifferentiablePrepared:
-    """A product with gradients, stored under its signature; `ring`: min or max, else None. The product without
-    gradients has a signature of its own, and its prepared call is kept here."""
+    """A prepared product with gradients; `ring`: the semiring of min or max, else None. It holds the prepared call of
+    the product without gradients, which has another signature."""
 
     __slots__ = ("_keywords", "_prepared", "ring", "tick")
 
@@ -42,9 +42,9 @@ class DifferentiablePrepared:
         return _apply(self, _alive(M), _alive(N))
 
     def forward(self, M: Tensor, N: Tensor) -> Any:
-        """P, and the winning k over min and max; called where torch records no gradients."""
+        """P, and over min and max the winning k; called without autograd."""
         made = self._prepared(M, N, self._keywords)
-        if made is None:  # the first product, or one whose storage has changed
+        if made is None:  # the first product, or its prepared call declined
             made = dispatch.matmul(M, N, **self._keywords)
             sign = signature_for(M)
             key: Key | None = None if sign is None else sign(M, N, self._keywords)
@@ -53,7 +53,7 @@ class DifferentiablePrepared:
 
 
 class PreparedProduct(torch.autograd.Function):
-    """Of two real matrices."""
+    """A prepared product of two real matrices."""
 
     @staticmethod
     def forward(ctx: Any, prepared: DifferentiablePrepared, M: Tensor, N: Tensor) -> Any:
@@ -84,7 +84,7 @@ def _differentiable(M: Tensor, N: Tensor) -> Any:
 
 
 def keep_differentiable(M: Tensor, N: Tensor, semiring: str | Semiring, ring: Semiring) -> None:
-    """Prepare calls like this one, with such a semiring and no other keyword."""
+    """Prepare calls with this signature, which have no keyword but the semiring."""
     if torch.compiler.is_compiling() or M.dim() != 2 or N.dim() != 2 or M.dtype != N.dtype or not M.is_floating_point():
         return
     plain = is_plus_times(ring)

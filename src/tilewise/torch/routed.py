@@ -1,7 +1,7 @@
 """Products and linear layers in eager torch, each by ours or torch's kernels as an `Account` chooses.
 
-A layer with a gradient is three products (P, dM and dN), each with its own choice. Where none of them is ours, torch's
-own function runs, backward included, without a Function of ours.
+A layer with a gradient is three products (P, dM and dN), each with its own choice. If all are torch's, torch's own
+function runs, backward included, without a Function of ours.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def routed_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor 
             if _is_layer(input, weight)
             else theirs(input, weight, bias)
         )
-    if stays(account, input, weight):
+    if torch_keeps(account, input, weight):
         return theirs(input, weight, bias)
-    return decided_linear(account, input, weight, bias)
+    return choose_linear(account, input, weight, bias)
 
 
-def stays(account: Account, input: Tensor, weight: Tensor) -> bool:
-    """Whether a layer of this kind is known to stay with torch; counted. The check of every such layer, so the key has
-    only what is cheap to read: torch's own function is right for any layout."""
+def torch_keeps(account: Account, input: Tensor, weight: Tensor) -> bool:
+    """Whether torch is known to compute layers of this kind; counts the call. The key has only what is cheap to read:
+    torch's function is right for any layout."""
     kept = account.layers_kept.get((weight.shape, weight.dtype)) or account.kinds_kept.get(_kind(input, weight))
     if kept is None:
         return False
@@ -65,13 +65,13 @@ def _kind(input: Tensor, weight: Tensor) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def decided_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The same for a kind that is not known to stay with torch."""
-    if not _is_layer(input, weight) or (account.keeps_layer(weight) and stays(account, input, weight)):
+def choose_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """`routed_linear` of a kind without a recorded choice."""
+    if not _is_layer(input, weight) or (account.keeps_layer(weight) and torch_keeps(account, input, weight)):
         return theirs(input, weight, bias)
     if records_operators():
         return traced_linear(input, weight, bias, account.when)
-    flat = input if input.dim() == 2 else input.flatten(0, -2) if folds(input) else None
+    flat = input if input.dim() == 2 else input.flatten(0, -2) if flattens_without_copy(input) else None
     if flat is None and account.when == "always":
         made = matmul(input, weight.mT)
         return made if bias is None else made + bias.to(made.dtype)
@@ -87,8 +87,8 @@ def decided_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor
 
 
 def routed_matmul(account: Account, M: Tensor, N: Tensor, operator: str = "mm", bias: Tensor | None = None) -> Any:
-    """M · N (+ bias) of matrices, or of stacks of the same extents; None where torch computes it."""
-    if M.dim() > 2 and N.dim() == 2 and folds(M):
+    """M · N (+ bias) of matrices, or of stacks of the same extents; None if torch should compute it."""
+    if M.dim() > 2 and N.dim() == 2 and flattens_without_copy(M):
         made = routed_matmul(account, M.flatten(0, -2), N, operator, bias)
         return None if made is None else made.unflatten(0, M.shape[:-1])
     if M.dim() < 2 or M.dim() != N.dim() or M.shape[:-2] != N.shape[:-2]:
@@ -103,8 +103,8 @@ def _is_layer(input: Tensor, weight: Tensor) -> bool:
 
 
 def choices(account: Account, operator: str, M: Tensor, N: Tensor, transposed: bool, bias: Tensor | None) -> Products:
-    """The choices for a product and its gradients where they are wanted; counted here where torch keeps all of them,
-    because its own backward does not call this. `transposed`: N is given as Nᵀ, a layer's weight."""
+    """The choices for a product and its required gradients; counted here if all are torch's, whose backward does not
+    call us. `transposed`: N is given as Nᵀ, a layer's weight."""
     dtype = torch.get_autocast_dtype(M.device.type) if torch.is_autocast_enabled(M.device.type) else None
     grads = torch.is_grad_enabled()
     wanted = (grads and M.requires_grad, grads and N.requires_grad)
@@ -113,16 +113,16 @@ def choices(account: Account, operator: str, M: Tensor, N: Tensor, transposed: b
     key = (
         operator, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, M.device, offsets, wanted, added, dtype,
     )  # fmt: skip
-    found: Products | None = account.met.get(key)
+    found: Products | None = account.cached.get(key)
     if found is None:
-        found = account.met[key] = _of_all(account, operator, M, N, transposed, offsets, wanted, added, dtype)
+        found = account.cached[key] = _choose_all(account, operator, M, N, transposed, offsets, wanted, added, dtype)
     if not any(choice.routed for choice in found):
         for choice in found:
             choice.calls += 1
     return found
 
 
-def _of_all(
+def _choose_all(
     account: Account,
     operator: str,
     M: Tensor,
@@ -181,15 +181,15 @@ def _product(account: Account, M: Tensor, N: Tensor, bias: Tensor | None = None,
 
 
 def multiply(account: Account, M: Tensor, N: Tensor, bias: Tensor | None = None, operator: str = "") -> Any:
-    """One product without gradients: one look-up, and the launch found there."""
+    """One product without gradients, by its cached choice and prepared call."""
     fused = bias is not None and M.is_cuda and bias.dtype == M.dtype and bias.dim() == 1
     keywords = {"bias": bias.detach()} if fused and bias is not None else NOTHING
     key = signature(M, N, keywords)
-    choice = None if key is None else account.met.get((operator, key))
+    choice = None if key is None else account.cached.get((operator, key))
     if choice is None:
         choice = account.choice(operator or ("mm" if M.dim() == 2 else "bmm"), M, N, bias is not None)
         if key is not None:
-            account.met[operator, key] = choice
+            account.cached[operator, key] = choice
     choice.calls += 1
     if not choice.routed:
         return their_matmul(M, N) if bias is None else _with_sum(their_matmul(M, N), bias)
@@ -233,7 +233,7 @@ class Routed(torch.autograd.Function):
 _apply = super(torch.autograd.Function, Routed).apply
 
 
-def folds(input: Tensor) -> bool:
-    """Whether a stack of inputs is one tall matrix in memory, so that one product needs no copy."""
+def flattens_without_copy(input: Tensor) -> bool:
+    """Whether the leading axes can be merged as a view, so that one product needs no copy."""
     stack = range(input.dim() - 2)
     return all(input.stride(i) == input.stride(i + 1) * input.shape[i + 1] for i in stack)

@@ -1,6 +1,6 @@
 """`torch.einsum` of two tensors as one product of matrices, or of stacks of them, routed like other products.
 
-shared and kept → the stack · shared and summed → k · of the left alone → rows · of the right alone → columns
+shared and kept → the stack · shared and summed → k · of the left only → rows · of the right only → columns
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tilewise.torch.routed import routed_matmul
 
 
 def routed_einsum(account: Account, equation: Any, operands: tuple[Any, ...]) -> Any:
-    """The contraction, or None where torch computes it."""
+    """The contraction, or None if torch should compute it."""
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     groups = _groups(equation, operands)
@@ -39,7 +39,7 @@ def routed_einsum(account: Account, equation: Any, operands: tuple[Any, ...]) ->
 
 
 def _groups(equation: Any, operands: tuple[Any, ...]) -> tuple[str, str, str, tuple[str, ...]] | None:
-    """The labels of both operands and of the result, and by role; None where it is no single product."""
+    """The labels of both operands and of the result, and grouped by role; None if it is not a single product."""
     if not isinstance(equation, str) or len(operands) != 2 or not all(isinstance(x, Tensor) for x in operands):
         return None
     inputs, arrow, output = equation.replace(" ", "").partition("->")

@@ -1,4 +1,4 @@
-"""cross_entropy by ours or torch's: for many logits the number of passes over them decides."""
+"""The choice between our cross_entropy and torch's: for many logits the number of passes over them decides."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tilewise.torch.choice import Account, ProductChoice
 from tilewise.torch.loss_kernels import KERNELS
 from tilewise.torch.row_losses import loss_of
 
-LEAST_BYTES = 1 << 24  # of logits: below, launches take most of the time
-OUR_PASSES, THEIR_PASSES = 3, 6  # over the logits, forward and backward; theirs in eager
-SHARE = 0.7  # of the bandwidth that such passes reach
+LEAST_BYTES = 1 << 24  # of logits; for fewer, launches take most of the time
+OUR_PASSES, THEIR_PASSES = 3, 6  # over the logits, forward and backward; torch's in eager mode
+SHARE = 0.7  # of the bandwidth that these passes reach
 FORMS = ("mean", "sum", "none")
 
 
@@ -30,7 +30,7 @@ def routed_loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor | None:
-    """torch.nn.functional.cross_entropy where it is ours; None where torch computes it."""
+    """Our torch.nn.functional.cross_entropy; None if torch should compute it."""
     plain = weight is None and size_average is None and reduce is None and label_smoothing == 0.0
     if not plain or reduction not in FORMS or not is_taken(when, input, target):
         return None
@@ -49,7 +49,7 @@ def is_taken(when: str, logits: Tensor, target: Tensor) -> bool:
 
 
 def count_loss(account: Account, logits: Tensor, compiled: bool) -> None:
-    """Count a loss that is ours."""
+    """Count a loss that we compute."""
     moved = logits.shape[0] * logits.shape[1] * logits.element_size()
     shape, dtype = f"{logits.shape[0]}x{logits.shape[1]}", dtype_name(logits.dtype)
     name = "cross_entropy, compiled" if compiled else "cross_entropy"

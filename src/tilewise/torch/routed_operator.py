@@ -1,7 +1,7 @@
-"""`tilewise::routed_matmul(Tensor M, Tensor N, str when) -> Tensor`: a product whose kernel is not chosen yet.
+"""`tilewise::routed_matmul(Tensor M, Tensor N, str when) -> Tensor`: a product whose kernel is chosen later.
 
 It is used in graphs that torch records (torch.compile, torch.export): `compiled.py` replaces it by our product or
-torch's before Inductor pads or fuses anything; where no such pass runs, it chooses at run time.
+torch's before Inductor pads or fuses anything; without that pass, it chooses at run time.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def routed(M: Tensor, N: Tensor, when: str) -> Any:
 
 
 def traced_linear(input: Tensor, weight: Tensor, bias: Tensor | None, when: str) -> Tensor:
-    """A layer in a graph that is recorded."""
+    """A linear layer in a graph that torch records."""
     made: Tensor = routed(input.flatten(0, -2), weight.mT, when)
     if bias is not None:
-        made = made + bias.to(made.dtype)  # next to the product: one `addmm`, where torch keeps it
+        made = made + bias.to(made.dtype)  # adjacent, so that `compiled.py` can merge both into torch's `addmm`
     return made.unflatten(0, input.shape[:-1])
 
 

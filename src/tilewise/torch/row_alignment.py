@@ -1,8 +1,7 @@
-"""Which matrices of a compiled product should have rows that start on multiples of 128 bytes, where Inductor may still
-choose.
+"""Chooses which matrices of a compiled product get rows on multiples of 128 bytes.
 
-A matrix that the graph itself computes is laid out so at no cost; one that comes from outside (a weight) is copied.
-With aligned rows the kernel needs no realigning pass over its operand, and TMA can store P.
+A matrix that the graph computes gets that layout at no cost; an input of the graph (a weight) is copied. With aligned
+rows the kernel needs no realigning pass over its operand, and TMA can store P.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tilewise.planning.choose import make_plan
 from tilewise.torch.vendor import copy_seconds
 
 ALIGNMENT = 128  # bytes
-SHORTEST = 4 * ALIGNMENT  # bytes of a row that is aligned: padding is then at most a quarter
+SHORTEST = 4 * ALIGNMENT  # bytes of a row; shorter ones are not aligned, so that padding is at most a quarter
 
 
 class Arrangement(NamedTuple):
@@ -34,13 +33,12 @@ class Arrangement(NamedTuple):
 
 
 def aligned_leading_dimension(length: int, itemsize: int) -> int:
-    """Elements from row to row, for rows of `length`."""
+    """The smallest aligned leading dimension of rows of `length` elements."""
     return -(-length * itemsize // ALIGNMENT) * ALIGNMENT // itemsize
 
 
 def aligned_layout(layout: Layout, rows: int, cols: int, itemsize: int) -> Layout | None:
-    """The layout in the same order with aligned rows (columns); None if it is aligned, too short, or has gaps
-    inside."""
+    """The layout with aligned rows, or columns if column-major; None if it is aligned, too short, or strided."""
     if layout.stack or (layout.row != 1 and layout.col != 1):
         return None
     length, count, lead = (cols, rows, layout.row) if layout.col == 1 else (rows, cols, layout.col)
@@ -53,7 +51,7 @@ def aligned_layout(layout: Layout, rows: int, cols: int, itemsize: int) -> Layou
 
 @lru_cache(maxsize=4096)
 def best_arrangement(problem: Problem, machine: Machine, computed: tuple[bool, bool], pads_p: bool) -> Arrangement:
-    """`computed`: whether the graph computes M and N; `pads_p`: whether P's rows may have padding."""
+    """The fastest layouts. `computed`: whether the graph computes M and N; `pads_p`: whether P's rows may be padded."""
     p, size = problem, problem.dtype.itemsize
     if pads_p and aligned_layout(p.layout_p, p.m, p.n, size) is not None:
         # 16 bytes are all that stores need, and reductions over such rows are faster

@@ -8,9 +8,9 @@ multiples of 128 bytes, so the products that read it need no realigning. `accele
     tilewise::row_losses_gradient(Tensor logits, Tensor target, Tensor logsumexp, Tensor counts, int ignored) -> Tensor
     tilewise::row_losses_gradient_(Tensor(a!) logits, …) -> (), overwrites the logits, whose rows start on 16 bytes
 
-Compiled, backward consists of torch operations where rows are multiples of 16 bytes: Inductor fuses them into one
-pointwise pass, which may overwrite the logits. Over other rows such a pass is not vectorised, and ours is an operator;
-it overwrites the logits too where they are not read again (`lowering.py`).
+In compiled code backward of rows of multiples of 16 bytes consists of torch operations, which Inductor fuses into one
+pointwise pass that may overwrite the logits. Over other rows such a pass is not vectorised, so ours is an operator; it
+overwrites the logits too if they are not read again (`lowering.py`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def loss_of(logits: Tensor, target: Tensor, ignored: int, reduction: str) -> Ten
 
 
 class RowLosses(torch.autograd.Function):
-    """The same in eager torch, without the dispatcher."""
+    """The losses in eager torch, without the dispatcher."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, target: Tensor, ignored: int, reduction: str) -> Tensor:
@@ -67,7 +67,7 @@ class RowLosses(torch.autograd.Function):
     def backward(ctx: Any, counts: Tensor) -> Any:
         logits, target, logsumexp = ctx.saved_tensors
         counts = counts if ctx.share is None else counts * ctx.share
-        if torch.is_grad_enabled():  # backward is differentiated: torch's own operations
+        if torch.is_grad_enabled():  # for a second derivative, in torch's own operations
             logsumexp = logits.to(logsumexp.dtype).logsumexp(-1)
             made = _in_torch(logits, target, logsumexp, counts, ctx.ignored)
         else:
@@ -118,7 +118,7 @@ def _contiguous_rows(logits: Tensor) -> Tensor:
 
 
 def _empty_gradient(logits: Tensor) -> Tensor:
-    """Of the shape of the logits; on a card with aligned rows."""
+    """Memory for the gradient, on a card with aligned rows."""
     rows, columns = logits.shape
     if not logits.is_cuda or logits.dtype not in KERNELS:
         return torch.empty((rows, columns), dtype=logits.dtype, device=logits.device)
@@ -164,7 +164,7 @@ def _backward(ctx: Any, counts: Tensor, _: Any) -> Any:
 
 
 def _is_odd(logits: Tensor) -> bool:
-    """Whether a row is known to be no multiple of 16 bytes; a symbolic size adds no guard."""
+    """Whether a row's length is constant and not a multiple of 16 bytes; a symbolic size adds no guard."""
     length = logits.shape[1]
     return isinstance(length, int) and length * logits.element_size() % 16 != 0 and is_taken(logits)
 

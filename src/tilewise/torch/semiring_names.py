@@ -10,7 +10,7 @@ from tilewise.algebra.structured import Structured
 from tilewise.arrays.torch_graph import constant_in_traces
 from tilewise.dispatch.structured.product import structured_ring
 
-OWN: dict[str, Any] = {}  # users' semirings, by the name that operators take
+REGISTERED: dict[str, Any] = {}  # user-defined semirings by fingerprint
 
 
 def name_of(semiring: str | Semiring | Structured) -> str:
@@ -18,25 +18,25 @@ def name_of(semiring: str | Semiring | Structured) -> str:
     if isinstance(semiring, str):
         return semiring
     if isinstance(semiring, Structured):
-        return _kept(semiring, semiring.fingerprint)
-    return _registered(semiring.fingerprint if isinstance(semiring, Semiring) else find_semiring(semiring).fingerprint)
+        return _register_structured(semiring, semiring.fingerprint)
+    return _register(semiring.fingerprint if isinstance(semiring, Semiring) else find_semiring(semiring).fingerprint)
 
 
 @constant_in_traces
-def _kept(ring: Structured, own: str) -> str:
-    """`own` is what guards it."""
-    OWN.setdefault(own, ring)
-    return own
+def _register_structured(ring: Structured, fingerprint: str) -> str:
+    """Register a structured semiring; the compiler guards on `fingerprint`."""
+    REGISTERED.setdefault(fingerprint, ring)
+    return fingerprint
 
 
 @constant_in_traces
-def _registered(own: str) -> str:
-    """A string, not the semiring: older compilers take no object as a constant, and none guards its value."""
-    ring = BY_FINGERPRINT[own]
+def _register(fingerprint: str) -> str:
+    """Register a user's semiring. The argument is a string: compilers do not guard the value of an object."""
+    ring = BY_FINGERPRINT[fingerprint]
     if SEMIRINGS.get(ring.name) == ring:
         return ring.name
-    OWN.setdefault(own, ring)
-    return own
+    REGISTERED.setdefault(fingerprint, ring)
+    return fingerprint
 
 
 @constant_in_traces
@@ -47,6 +47,6 @@ def is_selective(name: str) -> bool:
 
 def semiring_of(name: str) -> Any:
     """The semiring of such a name, or with fields where that is one's."""
-    if name in OWN:
-        return OWN[name]
+    if name in REGISTERED:
+        return REGISTERED[name]
     return structured_ring(name) if is_structured_name(name) else find_semiring(name)

@@ -1,9 +1,8 @@
-"""A cost model of torch's own product, as simple as the measurements behind it.
+"""A cost model of torch's products, fitted to measurements on Hopper.
 
-On Hopper the vendor's kernels for bfloat16 and float16 reach a steady share of the tensor cores' peak while every
-matrix, P included, has rows that start and end on 16 bytes; otherwise another kernel with a small share runs
-(docs/benchmarks.md, `tilewise bench shapes`). Where nothing was measured (other dtypes, other cards, the CPU), torch
-keeps the product.
+The vendor's kernels for bfloat16 and float16 reach a constant share of the tensor cores' peak if the rows of all
+matrices, P included, start and end on 16 bytes; otherwise another kernel with a small share runs (docs/benchmarks.md,
+`tilewise bench shapes`). Without measurements (other dtypes, other cards, the CPU) torch computes the product.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ COPY_SHARE = 0.6  # of the bandwidth, by a copy that pads
 
 
 def vendor_seconds(problem: Problem, machine: Machine) -> float:
-    """The expected time of torch's own kernels; 0 where it is unknown."""
+    """The expected seconds of torch's kernels; 0 if unknown."""
     if not machine.arch.startswith("sm_90") or problem.dtype.name not in ("bfloat16", "float16"):
         return 0.0
     share = ALIGNED_SHARE if on_sixteen_bytes(problem) else CLIFF_SHARE
@@ -29,8 +28,8 @@ def vendor_seconds(problem: Problem, machine: Machine) -> float:
 
 
 def padded_seconds(problem: Problem, machine: Machine) -> float:
-    """The same with operands padded to multiples of 8 first, as torch.compile does where it is faster; P is then a
-    view."""
+    """The expected seconds with operands padded to multiples of 8 first, as torch.compile does if that is faster; P is
+    then a view."""
     size, multiple = problem.dtype.itemsize, math.lcm(16, problem.dtype.itemsize) // problem.dtype.itemsize
     m, k, n = (-(-extent // multiple) * multiple for extent in (problem.m, problem.k, problem.n))
     steps = m * k * n * problem.members
@@ -46,7 +45,7 @@ def padded_seconds(problem: Problem, machine: Machine) -> float:
 
 
 def copy_seconds(nbytes: int, machine: Machine) -> float:
-    """A launch that moves so many bytes, read and written."""
+    """The expected seconds of a copy that reads and writes `nbytes` together."""
     return START_SECONDS + nbytes / (machine.bandwidth * COPY_SHARE)
 
 
@@ -61,8 +60,8 @@ def on_sixteen_bytes(problem: Problem) -> bool:
 
 
 def keeps_layers(inputs: int, outputs: int) -> bool:
-    """Whether that holds for all three products of a layer of 2-byte elements, however many rows its input has: its
-    widths decide. For wider elements there are no measurements."""
+    """Whether `on_sixteen_bytes` holds for all three products of a layer of 2-byte elements, for any number of rows.
+    For wider elements there are no measurements."""
     return inputs % 8 == 0 and outputs % 8 == 0
 
 

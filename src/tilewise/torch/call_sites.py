@@ -1,7 +1,6 @@
-"""Products that write into memory planned by Inductor, which compiled code calls, or passed by a caller of ours.
+"""Products into given memory: called by compiled code with buffers that Inductor has planned, and by our own functions.
 
-A call site whose sizes are all known (`run_at`) keeps its launch: only addresses are read again, because guards have
-checked everything else.
+A call site with constant sizes (`run_at`) reuses its launch and reads only addresses: guards have checked the rest.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tilewise.planning.launchers import launcher_of
 from tilewise.torch.choice import problem_of
 from tilewise.torch.semiring_names import semiring_of
 
-LIMIT = 16384  # call sites that are cached
+LIMIT = 16384  # cached launches
 Launch = Callable[[Tensor, Tensor, Tensor], bool]
 SITES: dict[str, Launch] = {}
 INTO: dict[Any, Launch] = {}
@@ -43,7 +42,7 @@ def run(M: Tensor, N: Tensor, *, out: Tensor) -> Tensor:
 
 
 def run_at(M: Tensor, N: Tensor, *, site: str, spare: bool, out: Tensor) -> Tensor:
-    """The same at one call site; `spare`: the padding behind P's rows may be overwritten."""
+    """`run` at one call site; `spare`: the padding of P's rows may be overwritten."""
     launch = SITES.get(site)
     if launch is None:
         launch = _launch_for(M, N, out, spare)
@@ -54,7 +53,7 @@ def run_at(M: Tensor, N: Tensor, *, site: str, spare: bool, out: Tensor) -> Tens
 
 
 def run_over(M: Tensor, N: Tensor, *, semiring: str, precision: str, nonnegative: bool, out: Tensor) -> Tensor:
-    """The same over any semiring."""
+    """`run` over any semiring."""
     _multiply(M, N, semiring=semiring_of(semiring), precision=precision, nonnegative=nonnegative, out=out)
     return out
 
@@ -65,10 +64,10 @@ def _multiply(M: Tensor, N: Tensor, **how: Any) -> None:
 
 
 def into(M: Tensor, N: Tensor, out: Tensor, spare: bool = False, sums: str = "") -> bool:
-    """P = M · N in the caller's memory on a card, if a kernel can; False where nothing was done.
+    """P = M · N in `out` on a card; False if no kernel can, and nothing was done.
 
-    spare: as above. sums: "first" or "more": `out` is float32 and accumulates sums unrounded; "onto": the product is
-    added to `out` in its dtype.
+    spare: as in `run_at`. sums: "first" stores and "more" adds unrounded float32 sums; "onto" adds the product to `out`
+    in its dtype.
     """
     key = (M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, out.shape, out.stride(), M.device, spare, sums)
     launch = INTO.get(key)
@@ -100,11 +99,11 @@ def _launch_for(M: Tensor, N: Tensor, out: Tensor, spare: bool, sums: str = "") 
         launcher = launcher_of(make_plan(problem, machine_of(device)), device)
     except TilewiseError:
         return _never
-    return _launching(launcher, TorchCard(M.get_device()))
+    return _bound_launch(launcher, TorchCard(M.get_device()))
 
 
-def _launching(launcher: Any, card: TorchCard) -> Launch:
-    """A launch with everything bound but addresses, stream and workspace."""
+def _bound_launch(launcher: Any, card: TorchCard) -> Launch:
+    """A launch of which only addresses, stream and workspace are not bound yet."""
     address, stream_now, take, give_back = card.address, card.stream, card.take, card.give_back
     header, at_once, scratch_bytes = launcher.header, launcher.launch, launcher.scratch_bytes
 

@@ -1,8 +1,4 @@
-"""What our first product needs, prepared in threads while the program does something else.
-
-The first step of a model loads torch's libraries, our modules, the machine code that computes signatures and launches,
-and makes plans. `patch` and `accelerate` start it ahead.
-"""
+"""Modules and machine code that the first product needs, loaded by threads that `patch` and `accelerate` start."""
 
 from __future__ import annotations
 
@@ -14,18 +10,18 @@ import torch
 _threads: list[Thread] = []
 
 
-def prepare() -> None:
-    """Once, and only if the program uses a card already: initialising CUDA here would break processes forked later."""
+def preload() -> None:
+    """Start the threads, once, if CUDA is initialised: initialising it here would break processes forked later."""
     if _threads or not torch.cuda.is_initialized():
         return
     for work in (fetch_modules, fetch_machine_code):
         _threads.append(Thread(target=work, name="tilewise preparation"))
-        with contextlib.suppress(RuntimeError):  # no thread can be started: the first product does it all
+        with contextlib.suppress(RuntimeError):  # if no thread can be started, the first product loads everything
             _threads[-1].start()
 
 
 def fetch_machine_code() -> None:
-    """LLVM releases the GIL."""
+    """Compile the signature and launch functions; LLVM releases the GIL."""
     with contextlib.suppress(Exception):  # the product that needs it raises the same error
         from tilewise.backends.cuda.native import launchers
         from tilewise.dispatch.prepared import signature_for
@@ -35,7 +31,7 @@ def fetch_machine_code() -> None:
 
 
 def fetch_modules() -> None:
-    """Half of their time is reading files."""
+    """Import modules; half of the time is reading files, without the GIL."""
     with contextlib.suppress(Exception):
         import tilewise.backends.cuda.launcher
         import tilewise.kernels.choosing
