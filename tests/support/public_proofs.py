@@ -42,7 +42,9 @@ def false_proofs(file: Path, kernel: str, answers: list[Answer]) -> Iterator[str
     proved = {a.name for a in answers if a.verdict is Verdict.PROVED}
     loaded = load(file, None, None, DEFAULT)
     prepared, rng = Prepared(loaded, choose(loaded, kernel)[0]), random.Random(0)
-    places = {p.name: "global" for p in prepared.function.parameters} | {n: "shared" for n, *_ in prepared.program.shared}
+    places = {p.name: "global" for p in prepared.function.parameters} | {
+        n: "shared" for n, *_ in prepared.program.shared
+    }
     for claim in claims(prepared, DEFAULT, None):
         sizes = [dict.fromkeys(claim.names, n) for n in range(1, 17)]
         sizes += [{name: rng.randint(1, 300) for name in claim.names} for _ in range(12)]
