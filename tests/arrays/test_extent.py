@@ -1,4 +1,4 @@
-"""Arrays that lie about where they are: refused with a sentence, never read."""
+"""Arrays with wrong addresses, shapes or strides are refused with a message and never read."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def test_an_interface_to_no_memory_is_refused():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the advice is Linux's")
 def test_advice_that_always_succeeds_is_not_used(monkeypatch):
-    """User-mode qemu's madvise: `mapped` took what is not there for memory, and the kernel died of a signal."""
+    """User-mode qemu's madvise always succeeds: `mapped` reported unmapped pages as memory, and the kernel ended by a
+    signal."""
 
     class YesSayer:
         def __call__(self, *_):

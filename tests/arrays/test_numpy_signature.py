@@ -16,7 +16,7 @@ DTYPES = [np.dtype(name) for name in ("f4", "f8", ">f4", "i2", "u8", "?", "f2", 
 
 
 def drawn(rng):
-    """A matrix or a stack: of its own memory, a view, a view of a view, or a stranger's memory."""
+    """A matrix or a stack: an owner of its memory, a view, a view of a view, or a view of foreign memory."""
     shape = tuple(rng.integers(0, 6, rng.choice([1, 2, 2, 2, 3])))
     whole = np.zeros(tuple(2 * extent + 1 for extent in shape), rng.choice(DTYPES))
     view = whole[tuple(slice(rng.integers(0, 2), None, rng.choice([1, 2, -1])) for _ in shape)]

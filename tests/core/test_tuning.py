@@ -1,4 +1,4 @@
-"""Tuned tables: what they may decide, what they may not, and how they are stored."""
+"""Tuned tables: which choices they override, which not, and how they are stored."""
 
 from __future__ import annotations
 

@@ -176,8 +176,8 @@ def test_operands_that_are_copied_for_another_reason_stay_right(order):
         np.testing.assert_allclose(tw.matmul(M, A, alpha=2.0), 2 * A @ A)
 
 
-def test_pairs_of_scales_that_lie_otherwise_are_others():
-    """The same signature is of numbers, of arrays that lie alike, and of nothing else."""
+def test_pairs_of_scales_with_another_layout_have_another_signature():
+    """One signature covers all numbers, or arrays of one layout, and nothing else."""
     M = np.eye(4, dtype=np.float32)
     line = np.arange(8, dtype=np.float32)
     for scales in (

@@ -1,4 +1,4 @@
-"""Files as each system has them: POSIX here, Windows through what it has of its own, by fakes."""
+"""File operations of each system: POSIX here, Windows with fakes of its calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while a kernel is compiled: it is heard at once, the compilation ends behind, and nothing is lost by it."""
+"""Ctrl-C while a kernel is compiled: it raises at once, and the compilation completes in the background."""
 
 from __future__ import annotations
 

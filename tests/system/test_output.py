@@ -1,4 +1,4 @@
-"""One process at a time makes an output, in a place of its own, and what is no file is never replaced."""
+"""One process at a time makes an output, in a private folder, and only regular files are replaced."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Case:
 
 
 def laid(x: np.ndarray, layout: str) -> np.ndarray:
-    """The same matrix, lying another way in memory of its own."""
+    """The same matrix in fresh memory with another layout."""
     if layout == "columns":
         return np.asfortranarray(x)
     if layout == "apart":
@@ -136,7 +136,7 @@ class Known:
     error: np.ndarray | None
 
     def corner(self, m: int, n: int) -> Known:
-        """The first m rows by the first n columns: a product of its own."""
+        """The first m rows by the first n columns, as a separate product."""
         N, error = np.ascontiguousarray(self.N[:, :n]), None if self.error is None else self.error[:m, :n]
         return Known(self.M[:m], N, self.P[:m, :n], error)
 
@@ -276,7 +276,7 @@ def tile_of(target: Target, ring: str, dtype: str) -> RegisterTile:
 
 
 def fits(case: Case, target: Target) -> bool:
-    """Whether the kernel takes the case, by its own `takes`, because a plan of what it refuses takes long to fail."""
+    """Whether the kernel takes the case, by its own `takes`: a plan of a kernel that refuses it fails slowly."""
     assert case.kernel is not None
     problem, tile = problem_of(case), tile_of(target, case.semiring, case.dtype)
     return any(FAMILIES[case.kernel].takes(problem, view, tile) for view in views(problem))

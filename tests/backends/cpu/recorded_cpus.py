@@ -123,7 +123,7 @@ ON_ARM: list[tuple[str, Needs]] = [
 
 
 def beyond(assembly: str, cpu: Cpu) -> Iterator[tuple[str, Needs]]:
-    """Instructions that the CPU does not have, and what they need."""
+    """Instructions that the CPU lacks, with the features they need."""
     rules = [(re.compile(pattern), needs) for pattern, needs in (ON_ARM if cpu.arm else ON_X86)]
     for line in {x.strip() for x in assembly.split("\n") if re.match(r"\t(\{vex\}|[a-z])", x)}:
         for pattern, needs in rules:

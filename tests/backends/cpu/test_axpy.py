@@ -76,7 +76,8 @@ def test_its_loops_keep_everything_in_registers(cpu: str, ring: str, dtype: str)
 
 @pytest.mark.skipif(not is_arm(), reason="NEON's own; its loops are compiled below")
 def test_halves_of_a_short_k_are_rounded_whole_and_right() -> None:
-    """Rows of whole tiles and what is left, columns of pairs of vectors, single ones and some; one thread and two."""
+    """Rows of whole tiles and a remainder, columns of pairs of vectors, of single ones and fewer; one and two
+    threads."""
     print(f"seed {SEED}")
     draw, before = random.Random(SEED), num_threads()
     try:

@@ -159,7 +159,7 @@ def test_complex_numbers_of_a_short_k_are_written_along_rows_of_p(dtype: str) ->
 
 
 def test_two_threads_share_the_rows_of_what_is_written_more_than_read() -> None:
-    """Columns would be written in pieces, and what lies between them is another's."""
+    """Columns would be written in pieces between those of the other thread."""
     target, number = known_target("neon"), DTYPES["float32"]
     problem = Problem(
         155, 10, 1243, (), number, number, find_semiring("plus_times"),
@@ -240,7 +240,7 @@ def test_neon_widens_halves_of_a_few_rows_along_rows_of_n(dtype: str) -> None:
 def test_rows_that_collide_in_the_first_cache_are_packed(
     name: str, ring: str, shape: tuple[int, int, int], kernel: str
 ) -> None:
-    """On a Neoverse-N1 16x1024x1024 reached 18.7 GFLOP/s where N lies, 27.4 packed; 16x4000x4000 27.0 and 25.9."""
+    """On a Neoverse-N1 16x1024x1024 reached 18.7 GFLOP/s with N in place, 27.4 packed; 16x4000x4000 27.0 and 25.9."""
     assert chosen(name, "float32", ring, shape) == kernel
 
 
@@ -258,7 +258,7 @@ def test_rows_that_collide_in_the_first_cache_are_packed(
 def test_rows_that_are_whole_pages_apart_are_packed_on_avx512(
     name: str, dtype: str, shape: tuple[int, int, int], kernel: str
 ) -> None:
-    """A Xeon with AMX: 48x512x512 float64 reached 23 GFLOP/s where N lies, 48 packed; 48x528x528 56 and 49."""
+    """A Xeon with AMX: 48x512x512 float64 reached 23 GFLOP/s with N in place, 48 packed; 48x528x528 56 and 49."""
     assert chosen(name, dtype, "plus_times", shape) == kernel
 
 

@@ -1,4 +1,4 @@
-"""Kernels touch their operands and nothing beside them, not by a byte: what lies there may not be there at all."""
+"""Kernels access no byte outside their operands: the pages next to them are unmapped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not able, reason="pages are closed by mprotect")
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    """In a process of its own: a byte beside an operand ends it."""
+    """In a child process, because an access outside an operand ends it."""
     return subprocess.run([sys.executable, *command], cwd=FOLDER, capture_output=True, text=True)
 
 

@@ -53,7 +53,7 @@ def test_sums_of_few_rows_lie_behind_the_packed_ones(name: str) -> None:
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", executable())
 def test_rows_that_are_widened_and_rounded_together_are_right(name: str) -> None:
-    """M's lie side by side with nothing between them, or not; P's are rounded a few panels at a time, or whole."""
+    """M's rows are contiguous or padded; P is rounded a few panels at a time, or all of it."""
     print(f"seed {SEED}")
     draw = random.Random(SEED)
     for i in range(8):

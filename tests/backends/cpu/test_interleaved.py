@@ -1,4 +1,5 @@
-"""Integers of one and two bytes: several k at once, exact and wrapping as NumPy's, whichever operand is unsigned."""
+"""Integers of one and two bytes, several k per instruction: exact and wrapping as in NumPy, whichever operand is
+unsigned."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def threads_as_before() -> Iterator[None]:
 
 
 def chosen(target: str, shape: tuple[int, int, int], m: str, n: str = "", ring: str = "plus_times", **more: Any) -> str:
-    """The kernel for such a product; `lay_m` and `lay_n` are how the operands lie."""
+    """The kernel for such a product; `lay_m` and `lay_n` give the operands' layouts."""
     rows, k, columns = shape
     lay_m, lay_n = more.pop("lay_m", row_major(rows, k)), more.pop("lay_n", row_major(k, columns))
     types = DTYPES[m], DTYPES[n or m]
@@ -104,7 +104,7 @@ def test_dots_are_right_however_the_vectors_lie(ring: str, dtype: str, k: int) -
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "int32", "float16", "int8"])
 @pytest.mark.parametrize("shape", [(1, 2), (2, 1), (3, 3), (5, 12), (1, 8), (16, 4), (9, 40)])
 def test_few_cells_of_a_long_k_are_right(shape: tuple[int, int], dtype: str) -> None:
-    """In numbers that add up exactly, however operands and P lie, and onto what P holds."""
+    """With numbers whose sums are exact, for any layouts of the operands and P, and added to P."""
     (m, n), k, rng = shape, 20_011, np.random.default_rng(5)
     M, N = ((rng.integers(-3, 4, s) * (rng.random(s) < 0.05)).astype(dtype) for s in ((m, k), (k, n)))
     expected = (M.astype(np.complex128) @ N.astype(np.complex128)).real.astype(np.int64).astype(dtype)

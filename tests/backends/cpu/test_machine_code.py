@@ -1,4 +1,4 @@
-"""Kernels for every instruction set, and what is kept of them on disk."""
+"""Kernels for every instruction set, and the disk cache of their object code."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def fresh(code: str, cache: Path, **environment: str) -> str:
 
 
 def test_processes_share_a_cache(tmp_path: Path) -> None:
-    """An empty one by several at once; then nothing is compiled, but what another instruction set needs, and what was
-    damaged is built again."""
+    """Several processes fill an empty cache; then nothing is compiled except kernels for another instruction set and
+    damaged entries."""
     environment = {**os.environ, "TILEWISE_CACHE_DIR": str(tmp_path)}
     started = [
         subprocess.Popen([sys.executable, "-c", ONE_PRODUCT], env=environment, stdout=subprocess.PIPE) for _ in range(2)
@@ -142,7 +142,7 @@ def test_llvmlite_is_not_imported_before_it_is_used(tmp_path: Path) -> None:
 
 
 def test_a_kernel_compiles_quickly_and_loads_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under 0.3 s and 10 ms is what is promised; processor time, with slack for a busy machine."""
+    """Less than 0.3 s and 10 ms of processor time, with slack for a busy machine."""
     monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path))
     number = DTYPES["float32"]
     a = arithmetic(tw.semirings["plus_times"].over(number), number, number, host_target())

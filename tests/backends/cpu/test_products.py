@@ -144,7 +144,7 @@ def test_vectors_on_either_side() -> None:
 
 
 def test_a_transposed_out_and_an_operation_that_does_not_commute() -> None:
-    """P's columns lie apart, so Pᵀ is computed and x and y change places in mul."""
+    """P is column-major, so Pᵀ is computed, with the operands of mul swapped."""
     ring = tw.Semiring("gap", add=tw.maximum, mul=lambda x, y: x - 2 * y, zero=tw.smallest, pad_m=tw.smallest, pad_n=0)
     rng = np.random.default_rng(5)
     M, N = rng.random((50, 60)), rng.random((60, 70))

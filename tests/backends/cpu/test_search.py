@@ -1,4 +1,4 @@
-"""Searches from many sources at once, by the heap and by the queue, beside SciPy's."""
+"""Searches from many sources, by the heap and by the queue, compared with SciPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads and cores of Linux, macOS and Windows: what is not this machine's runs behind a fake of it."""
+"""Threads and cores of Linux, macOS and Windows; other systems than this one are faked."""
 
 from __future__ import annotations
 

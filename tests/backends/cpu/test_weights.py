@@ -1,4 +1,4 @@
-"""The look through integers before min_plus and max_plus: what it says is what NumPy says."""
+"""The scan of integers before min_plus and max_plus agrees with NumPy."""
 
 from __future__ import annotations
 

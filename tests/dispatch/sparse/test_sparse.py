@@ -36,7 +36,7 @@ def dense_of(S, semiring, dtype=float):
 
 
 def by_hand(M, N, ring, meets, dtype="float64"):
-    """Only pairs that meet: a cell that is not stored is no cell."""
+    """The definition: only products of stored cells are added."""
     algebra = (ring if isinstance(ring, tw.Semiring) else tw.semirings[ring]).over(dtype_named(dtype))
     wide = algebra.partial.numpy
     with np.errstate(all="ignore"):
@@ -110,7 +110,7 @@ def test_the_algorithms_for_two_sparse_matrices_agree(ring, monkeypatch):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int64", "bool"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_vectors_and_matrices_of_any_width_on_either_side(form, ring, dtype, threads, monkeypatch):
-    """Rows of P or of the dense operand, cut over threads, by vectors of columns and what is left of them."""
+    """Rows of P or of the dense operand are divided over threads; columns by vectors and a remainder."""
     algebra_of = ring if isinstance(ring, tw.Semiring) else tw.semirings[ring]
     if (dtype == "bool" and ring != "lor_land") or (ring in ("logaddexp_plus", OWN) and "float" not in dtype):
         pytest.skip("not over this dtype")
