@@ -67,11 +67,11 @@ def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any], language: str
     from tilewise.i18n import messages
     from tilewise.i18n.translation import translated
     from tilewise.teaching.trace import check
-    from tilewise.teaching.trace.report import beyond
+    from tilewise.teaching.trace.report import verdict_line
 
     chosen = {**settings(**rest), "entry": entry}
     try:
-        return beyond(check(file, **chosen), language)
+        return verdict_line(check(file, **chosen), language)
     except TilewiseError as error:
         return messages.say(
             language, "check.not.judged", name="tilewise check", reason=translated(str(error).splitlines()[0], language)
@@ -80,10 +80,10 @@ def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any], language: str
 
 def check_phases(requested: tuple[int, ...], count: int) -> None:
     """Every requested phase must be one of the run's."""
-    beyond = [phase for phase in requested if phase >= count]
-    if beyond and count:
+    verdict_line = [phase for phase in requested if phase >= count]
+    if verdict_line and count:
         which = "phase 0 only" if count == 1 else f"phases 0 to {count - 1}"
-        raise click.UsageError(f"--phase {beyond[0]}: this run has {which}")
+        raise click.UsageError(f"--phase {verdict_line[0]}: this run has {which}")
 
 
 def _write_views(

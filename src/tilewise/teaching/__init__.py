@@ -1,1 +1,1 @@
-"""For people who learn: traces and verdicts of a kernel, the page that shows them, exercises and grading."""
+"""Teaching: traces and verdicts of a kernel, the page that shows them, exercises and grading."""

@@ -150,7 +150,7 @@ def slips(one):
 
 
 @pytest.mark.slow  # 300 programs
-def test_no_slip_of_the_pen_is_accepted_and_each_has_a_hint():
+def test_no_typo_is_accepted_and_each_has_a_hint():
     for one in exercises():
         for name, text in slips(one) if "program" not in one.assignment.points else ():
             made = one.grade(text, 5)

@@ -1,4 +1,4 @@
-"""Grades are deserved: every typical fault loses its own points, nothing a file does reaches another file's grade."""
+"""Grading: every typical fault loses its own points, and no file affects another file's grade."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def write_class(folder, some):
 
 
 def wrong(case, grade):
-    """What is not as the case deserves."""
+    """The differences from the case's expected grade."""
     points = {item["name"]: item["points"] for item in grade["items"]}
     out = [
         f"{case.name}: {key} {points[key]} for {case.wanted[key]}" for key in FULL if points[key] != case.wanted[key]
@@ -159,7 +159,7 @@ def test_submissions_come_from_folders_patterns_and_standard_input(tmp_path, ass
         ("= 3", "is not TOML"),
     ],
 )
-def test_a_wrong_graded_byis_one_sentence(tmp_path, text, sentence):
+def test_an_invalid_assignment_has_one_message(tmp_path, text, sentence):
     (tmp_path / "a.toml").write_text(text)
     with pytest.raises(UsageError, match=r"a\.toml|nonsense") as caught:
         read_assignment(tmp_path / "a.toml")

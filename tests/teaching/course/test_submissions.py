@@ -12,7 +12,7 @@ import pytest
 
 from tilewise.errors import UsageError
 from tilewise.teaching.course import submissions
-from tilewise.teaching.course.programs import together
+from tilewise.teaching.course.programs import combined_source
 from tilewise.teaching.course.submissions import collect, unpacked
 from tilewise.teaching.trace import check
 
@@ -115,6 +115,6 @@ def test_several_sources_are_read_together_and_findings_name_their_file():
         "inc/k.cuh": b"#pragma once\n\n" + KERNEL.encode(),
         "g.cu": b'#include "k.cuh"\nint g;\n',
     }
-    with together(files) as path:
+    with combined_source(files) as path:
         report = check(path, args={"a": np.ones(8, np.float32)}, grid=(1,), block=(16,))
     assert [(PurePosixPath(f.place.file).name, f.line > 2) for f in report.faults] == [("k.cuh", True)]

@@ -76,7 +76,7 @@ def test_the_page_and_a_change(server):
     assert json.loads(request(server, f"{path}run", "int x;")[1])["error"]
 
 
-def test_a_file_that_is_saved_is_news(server):
+def test_a_saved_file_is_run_again(server):
     server, file = server
     path = f"/{server.token}/news?known=0"
     text = file.read_text(encoding="utf-8")
@@ -144,7 +144,7 @@ def test_limits_count_for_each_edit_and_not_for_the_server(command):
     assert command.process.poll() is None
 
 
-def test_a_page_that_comes_late_is_of_the_file_as_it_is(command):
+def test_a_page_opened_later_shows_the_present_file(command):
     """It was of the file as it was first; and of the lecture notes' kernel, once the limit was used up."""
     time.sleep(2)
     text = command.file.read_text(encoding="utf-8").replace("pValue", "total")
@@ -178,7 +178,7 @@ def test_an_edit_that_cannot_be_stopped_is_killed_and_the_next_one_runs():
         made.close()
 
 
-def test_a_file_saved_twice_within_its_clock_is_news_twice(server):
+def test_two_saves_with_one_mtime_are_both_run(server):
     server, file = server
     bench, text = server.workbench, file.read_text(encoding="utf-8")
     before = file.stat()
@@ -191,7 +191,7 @@ def test_a_file_saved_twice_within_its_clock_is_news_twice(server):
 @pytest.mark.parametrize(
     "sent", [b"", b"GET /", b"POST /TOKEN/run HTTP/1.0\r\nHost: HERE\r\nContent-Length: 9\r\n\r\nabc", None]
 )
-def test_a_client_that_sends_half_a_request_is_let_go(server, monkeypatch, sent):
+def test_a_slow_client_is_disconnected(server, monkeypatch, sent):
     """Nothing, half a line, half a text, or a byte now and then (None): the connection is closed all the same."""
     server, _ = server
     usual = live.REQUEST

@@ -190,7 +190,7 @@ def test_tiles_lie_where_the_notes_draw_them(three):
     assert (geometry.rows, geometry.cols) == (range(2, 4), range(2, 4))
 
 
-def test_shared_cells_remember_who_wrote_and_what_was_there(three):
+def test_shared_cells_have_their_writer_and_former_value(three):
     replay = Replay(three.trace, 0)
     held = replay.state(replay.last_of(1, "load")).shared["Mds"][0, 1]
     assert (held.value, held.thread, held.kind, held.former) == (0.0, 1, "filled", 2.0)
@@ -205,7 +205,7 @@ def test_a_trace_shows_itself(three):
     assert "Page(tiled_edges" in repr(three)
 
 
-def test_nan_and_infinity_travel(three):
+def test_nan_and_infinity_reach_the_page(three):
     page = explore("tiled_edges", shape=(3, 3, 3), tile=2, semiring="min_plus", what_if=False)
     assert "inf" in unpacked(page)[0]["trace"]["events"]["value"]
     outside = next(s for s in three.scenes if s.drops == ("check-N",))

@@ -47,7 +47,7 @@ def test_arrows_lead_from_the_requested_cell_to_the_cell_reached(three):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_pictures_speak_three_languages(three, language):
+def test_pictures_in_three_languages(three, language):
     svg = draw_phase(three.trace, 0, 3, language)
     assert say(language, "svg.title", block="(x 1, y 1)", phase=0) in texts(svg)
     assert say(language, "legend.silent") in texts(svg)

@@ -1,4 +1,4 @@
-"""What an editor is told about a text: findings by place, and the traffic of a line."""
+"""Diagnostics for editors: findings by place, and the traffic of a line."""
 
 from __future__ import annotations
 

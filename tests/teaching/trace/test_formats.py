@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tilewise.teaching.trace import check
-from tilewise.teaching.trace.grouping import names, same_place, thread_lines
+from tilewise.teaching.trace.grouping import by_place, names, thread_lines
 from tilewise.teaching.trace.sanitizer import report_sanitizer
 from tilewise.teaching.trace.sarif import report_sarif
 
@@ -105,7 +105,7 @@ class TestSarif:
         (run,) = document["runs"]
         driver = run["tool"]["driver"]
         assert driver["name"] == "tilewise"
-        assert len(run["results"]) == len(same_place(unchecked.runs)) == 8
+        assert len(run["results"]) == len(by_place(unchecked.runs)) == 8
         for result in run["results"]:
             assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
             assert result["level"] == "error"

@@ -1,4 +1,4 @@
-"""`check` begins with the program's own run: what it shows is seen, and what it does not show there is not."""
+"""`check` begins with the program's own run, which decides the basis of findings."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""For a course: assignments, grading a class, and the exercises that `tilewise learn` walks through."""
+"""Courses: assignments, grading, and the exercises of `tilewise learn`."""
 
 from tilewise.teaching.course.assignment import Assignment, read_assignment
 from tilewise.teaching.course.grading import Grade, Item, grade_text

@@ -1,6 +1,6 @@
-"""An assignment: the points of each item, what its kernels must compute and what its program must do. From TOML.
+"""An assignment, read from TOML: the points of each item, what its kernels compute and what its program does.
 
-Kernels with roles (M, N, P) run on the grader's own data: the items `product` and `traffic`. A program runs as it is,
+Kernels with roles (M, N, P) run on the grader's data: the items `product` and `traffic`. A program runs unchanged,
 once per `[[test]]`, and its output is compared. One assignment may have both.
 """
 
@@ -22,9 +22,9 @@ from tilewise.system.files import here
 
 Shape = tuple[int, int, int]
 Text = str | Mapping[str, str]  # a text, or one for each language
-MAX_BYTES = 1 << 20  # of an assignment
+MAX_BYTES = 1 << 20  # of an assignment's file
 MOST_POINTS = 1_000_000
-ROLES = ("product", "traffic", "proof")  # of kernels whose parameters are M, N and P
+ROLES = ("product", "traffic", "proof")  # items for kernels with parameters M, N and P
 KINDS = tuple(str(kind) for kind in Kind)
 ITEMS = ("parses", "product", "faults", "traffic", "proof", "calls", "program", "kernels", *KINDS)
 TYPE_NAMES = {
@@ -40,7 +40,7 @@ EXPECTATIONS = ("expected", "expected_file", "reference", "property")
 
 @dataclass(frozen=True)
 class Test:
-    """One run of the program, and what must come of it."""
+    """One run of the program, and its expected result."""
 
     __test__ = False  # no class of pytest's
 
@@ -56,28 +56,28 @@ class Test:
     expected_file: str = ""
     reference: str = ""  # FILE.cu, run with the same input
     property: str = ""  # FILE.py:FUNCTION of the output
-    output: str = ""  # the file that the program writes; its stdout where there is none
+    output: str = ""  # the file that the program writes; by default its stdout
     dtype: str = ""  # of the numbers in a binary output
-    tolerance: float = 0.0  # relative and absolute; 0: texts must be equal word by word
-    partial: bool = False  # points for the share that is right
+    tolerance: float = 0.0  # relative and absolute; 0: all tokens of a text must be equal
+    partial: bool = False  # points in proportion to the right share
     status: int = 0
     seconds: float | None = None
     memory: int | None = None
-    hidden: bool = False  # a report says neither the expected values nor the program's
+    hidden: bool = False  # reports omit the expected values and the program's
     title: Text = ""
-    message: Text = ""  # the lecturer's own text where it fails
+    message: Text = ""  # the lecturer's text if the test fails
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a submission is graded by: every item that `points` names, and every test."""
+    """An assignment: the items that `points` names, and the tests."""
 
     title: str = "matrix product"
     points: dict[str, float] = field(default_factory=lambda: {"parses": 1.0, "product": 5.0, "faults": 4.0})
     tests: tuple[Test, ...] = ()
     shapes: tuple[Shape, ...] = ((4, 4, 4), (6, 6, 6), (9, 9, 9))  # square: a course's kernel may take one size
     tile: int | None = None  # overrides the file's TILE_WIDTH
-    kernel: str | None = None  # the __global__ function meant
+    kernel: str | None = None  # the __global__ function to grade
     block: tuple[int, ...] | None = None
     grid: tuple[int, ...] | None = None
     reference: str = "plus_times"  # a semiring; FILE.py:FUNCTION; FILE.cu
@@ -87,7 +87,7 @@ class Assignment:
     kernels: tuple[str, ...] = ()  # kernels that every run must launch
     provided: tuple[str, ...] = ()  # files beside the assignment that replace a submission's: a main, a header
     defines: dict[str, str] = field(default_factory=dict)
-    arguments: tuple[str, ...] = ()  # of main, where there is no test
+    arguments: tuple[str, ...] = ()  # of main, if there is no test
     seconds: float = 10.0  # of CPU time, for each run of the program
     memory: int = 1 << 30
     folder: Path = Path()  # of its file, and of the files that it names
@@ -117,7 +117,7 @@ class Assignment:
         return (Test("program", arguments=self.arguments),) if program else ()
 
     def titled(self, item: str, language: str) -> str:
-        """The lecturer's name for a test; empty for the others."""
+        """The lecturer's name for a test; empty for other items."""
         return next((in_language(t.title, language) or t.name for t in self.tests if t.name == item), "")
 
 
@@ -142,7 +142,7 @@ def read_table(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} is not TOML that can be read: it is nested too deeply") from None
     except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError, and int()'s for a number of thousands of digits
         raise UsageError(f"{path} is not TOML: {error}") from None
-    _fits(table, path)
+    _check_integers(table, path)
     return table
 
 
@@ -150,8 +150,8 @@ def read_assignment(path: Path) -> Assignment:
     return assignment_of(read_table(path), path)
 
 
-def _fits(table: dict[str, Any], path: Path) -> None:
-    """TOML's whole numbers have 64 bits; tomllib reads longer ones, which may be too long even to be printed."""
+def _check_integers(table: dict[str, Any], path: Path) -> None:
+    """Refuse integers of more than TOML's 64 bits, which tomllib accepts."""
     left: list[Any] = [table]
     while left:
         value = left.pop()
@@ -161,7 +161,7 @@ def _fits(table: dict[str, Any], path: Path) -> None:
 
 
 class _Reader:
-    """The keys of one table, each checked; the error names the first that is wrong."""
+    """The checked keys of one table; the error names the first invalid one."""
 
     def __init__(self, table: dict[str, Any], path: Path, prefix: str = "") -> None:
         self.table, self.path, self.prefix = table, path, prefix
@@ -175,7 +175,7 @@ class _Reader:
             raise UsageError(f"{self.path}: {unknown[0]!r} is not known; {what} has {', '.join(keys)}")
 
     def value(self, key: str, kind: Any) -> Any:
-        """The value of a key that is there, made what the field holds."""
+        """The value of a present key, checked and converted for its field."""
         value = self.table[key]
         if callable(kind) and not isinstance(kind, type):
             return kind(self, key)
@@ -228,12 +228,12 @@ def _memory(reader: _Reader, key: str) -> int:
     return budget(reader.table[key], f"{reader.path}: {reader.prefix}{key}")
 
 
-def _beside(reader: _Reader, key: str) -> str:
-    """FILE or FILE.py:FUNCTION, whose file lies beside the assignment."""
+def _file(reader: _Reader, key: str) -> str:
+    """FILE or FILE.py:FUNCTION, with a file beside the assignment."""
     return _checked(reader, key, reader.value(key, str))
 
 
-def _all_beside(reader: _Reader, key: str) -> tuple[str, ...]:
+def _files(reader: _Reader, key: str) -> tuple[str, ...]:
     return tuple(_checked(reader, key, name) for name in _texts(reader, key))
 
 
@@ -281,8 +281,8 @@ def _tests(reader: _Reader, key: str) -> tuple[Test, ...]:
 
 TEST_KEYS: dict[str, tuple[str, Any]] = {
     "name": ("name", str), "points": ("points", _points), "arguments": ("arguments", _texts), "stdin": ("stdin", str),
-    "stdin_file": ("stdin_file", _beside), "inputs": ("inputs", _all_beside), "expected": ("expected", str),
-    "expected_file": ("expected_file", _beside), "reference": ("reference", _beside), "property": ("property", _beside),
+    "stdin_file": ("stdin_file", _file), "inputs": ("inputs", _files), "expected": ("expected", str),
+    "expected_file": ("expected_file", _file), "reference": ("reference", _file), "property": ("property", _file),
     "output": ("output", str), "dtype": ("dtype", str), "tolerance": ("tolerance", float), "partial": ("partial", bool),
     "status": ("status", int), "seconds": ("seconds", float), "memory": ("memory", _memory), "hidden": ("hidden", bool),
     "title": ("title", _text), "message": ("message", _text),
@@ -291,14 +291,14 @@ KEYS: dict[str, tuple[str, Any]] = {
     "title": ("title", str), "shapes": ("shapes", _shapes), "tile": ("tile", int), "kernel": ("kernel", str),
     "block": ("block", _sizes), "grid": ("grid", _sizes), "reference": ("reference", _reference),
     "traffic": ("tiles_of", int), "forbidden": ("forbidden", _texts), "required": ("required", _texts),
-    "kernels": ("kernels", _texts), "provided": ("provided", _all_beside), "defines": ("defines", _table),
+    "kernels": ("kernels", _texts), "provided": ("provided", _files), "defines": ("defines", _table),
     "arguments": ("arguments", _texts), "seconds": ("seconds", float), "memory": ("memory", _memory),
     "test": ("tests", _tests),
 }  # fmt: skip
 
 
 def assignment_of(table: dict[str, Any], path: Path) -> Assignment:
-    """Checks every key and its type; the error names the first that is wrong."""
+    """The assignment of a table; every key and its type is checked, and the error names the first invalid one."""
     reader = _Reader(table, path)
     reader.known({**KEYS, "points": None}, "an assignment")
     given = reader.fields(KEYS)

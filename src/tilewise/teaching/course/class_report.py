@@ -1,7 +1,7 @@
-"""What a class as a whole shows: its most common faults, submissions that resemble each other, calls to look at.
+"""Statistics of a class: its most common faults, similar submissions, suspicious calls.
 
 Similarity is by winnowing (Schleimer, Wilkerson, Aiken, SIGMOD 2003): fingerprints of token sequences after names,
-numbers and layout are normalised. It is a list to look at, never a verdict: short programs resemble each other.
+numbers and layout are normalised. The list is for inspection, not a verdict: short programs are similar.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from zlib import crc32
 from tilewise.teaching.course.grading import Grade
 from tilewise.teaching.course.submissions import COMMENT
 
-TOKENS = 12  # in a row make a fingerprint
-WINDOW = 8  # of which one is kept: a common sequence of TOKENS + WINDOW - 1 tokens is always found
-LEAST = 0.5  # of the smaller one's own fingerprints
+TOKENS = 12  # consecutive tokens of a fingerprint
+WINDOW = 8  # fingerprints of which one is kept; a common sequence of TOKENS + WINDOW - 1 tokens is always found
+LEAST = 0.5  # share of the smaller submission's fingerprints
 MOST_PAIRS = 50
-COMMON = 0.3  # a fingerprint in more than this share of the class is the assignment's own text
+COMMON = 0.3  # fingerprints in more than this share of the class are ignored: the assignment's own text
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|<<<|>>>|[-+*/%&|^=<>!]=|&&|\|\||<<|>>|->|\+\+|--|\S")
 KEPT = frozenset(
     re.findall(
@@ -29,7 +29,7 @@ KEPT = frozenset(
         "template typename __global__ __device__ __shared__ __syncthreads threadIdx blockIdx blockDim gridDim x y z",
     )
 )
-# what a course's program has no use for: processes, sockets, files of others, code at run time
+# functions that no exercise needs: processes, sockets, other files, code at run time
 SUSPICIOUS = (
     "system", "popen", "fork", "vfork", "execl", "execlp", "execle", "execv", "execvp", "execve", "socket", "connect",
     "bind", "listen", "accept", "send", "recv", "ptrace", "dlopen", "dlsym", "mprotect", "kill", "chmod", "unlink",
@@ -40,7 +40,7 @@ OUTSIDE = re.compile(r'"(/(?:etc|proc|sys|dev|home|root|tmp|var)\b[^"\n]*|[^"\n]
 
 @dataclass(frozen=True)
 class Common:
-    """A kind of finding: how many submissions have it, and one of them."""
+    """A kind of finding: the number of submissions with it, and an example."""
 
     kind: str
     count: int
@@ -52,7 +52,7 @@ class Common:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two submissions that share much: the share of the smaller one, and where it begins in each."""
+    """Two similar submissions: the share of the smaller one's fingerprints, and the first shared line in each."""
 
     one: str
     two: str
@@ -81,7 +81,7 @@ def common_faults(grades: Sequence[Grade]) -> list[Common]:
 
 
 def suspicious(grades: Sequence[Grade]) -> list[Call]:
-    """Calls and paths to look at. The sandbox refuses them; who wrote them may have reasons."""
+    """Suspicious calls and paths, for inspection: the sandbox refuses them."""
     out = []
     called = re.compile(rf"\b({'|'.join(map(re.escape, SUSPICIOUS))})\s*\(")
     for grade in grades:
@@ -101,7 +101,7 @@ def _line(text: str, at: int) -> str:
 
 
 def fingerprints(sources: Mapping[str, str]) -> dict[int, int]:
-    """The kept hashes of a program's token sequences, each with the line where it begins."""
+    """The winnowed hashes of a program's token sequences, each with its first line."""
     tokens: list[tuple[str, int]] = []
     for _, text in sorted(sources.items()):
         code = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]) if m[0][0] == "/" else '"s"', text)
@@ -125,8 +125,8 @@ def _normal(token: str) -> str:
     return "n" if token[0].isalpha() or token[0] == "_" else "0" if token[0].isdigit() else token
 
 
-def similar(grades: Sequence[Grade], least: float = LEAST) -> list[Pair]:
-    """Pairs that share at least this part of the smaller one's fingerprints, without those that many share."""
+def similar(grades: Sequence[Grade]) -> list[Pair]:
+    """Pairs that share at least LEAST of the smaller one's fingerprints, apart from COMMON ones."""
     prints = [(grade.name, fingerprints(grade.sources)) for grade in grades]
     counts = Counter(value for _, kept in prints for value in kept)
     most = max(2, COMMON * len(prints))
@@ -135,7 +135,7 @@ def similar(grades: Sequence[Grade], least: float = LEAST) -> list[Pair]:
     for (one, first), (two, second) in combinations(own, 2):
         shared = first.keys() & second.keys()
         smaller = min(len(first), len(second))
-        if smaller >= 4 and len(shared) >= least * smaller:
+        if smaller >= 4 and len(shared) >= LEAST * smaller:
             out.append(
                 Pair(one, two, len(shared) / smaller, min(first[v] for v in shared), min(second[v] for v in shared))
             )

@@ -1,4 +1,4 @@
-"""What a result must be: P over a semiring or by the lecturer's function or kernel; a program's output by its test."""
+"""Expected results: P over a semiring or by the lecturer's function or kernel; a program's output by its test."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tilewise.teaching.course.programs import Outcome, run_test
 from tilewise.teaching.course.submissions import decoded, has_main
 
 TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-10}
-LONG = 60  # characters of a token that a report shows
+LONG = 60  # characters of a token in a report
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The share that is right, and why it is not all: the key of a message, with its values."""
+    """The right share, and the key and values of the message that explains the rest."""
 
     share: float
     why: str = ""
@@ -34,7 +34,7 @@ RIGHT = Verdict(1.0)
 
 
 def expected(assignment: Assignment, shape: Shape, M: np.ndarray, N: np.ndarray, seed: int) -> np.ndarray:
-    """P for these operands, which are the grader's own copies: a kernel that writes to M or N changes nothing here."""
+    """The expected P for operands that are the grader's copies, not those that the kernel may have overwritten."""
     file, _, name = assignment.reference.partition(":")
     if file.endswith(".py"):
         return np.asarray(function_of(assignment.folder / file, name)(M.copy(), N.copy()))
@@ -66,7 +66,7 @@ def by_kernel(assignment: Assignment, file: Path, shape: Shape, seed: int) -> np
 
 
 def wrong_cells(have: np.ndarray, want: np.ndarray, tolerance: float | None = None) -> np.ndarray:
-    """Where an array is not what it must be, as a mask; a NaN is never right."""
+    """A mask of the cells that differ from the expected ones; NaN is always wrong."""
     if have.shape != want.shape:
         return np.ones(have.shape, np.bool_)
     if have.dtype.kind in "iub" and not tolerance:
@@ -81,7 +81,7 @@ def wrong_cells(have: np.ndarray, want: np.ndarray, tolerance: float | None = No
 
 
 def inputs_of(test: Test, assignment: Assignment, seed: int) -> dict[str, bytes]:
-    """The files that a run finds beside it, by name."""
+    """The input files of a run, by name."""
     made: dict[str, bytes] = {}
     for given in test.inputs:
         file, _, name = given.partition(":")
@@ -90,8 +90,8 @@ def inputs_of(test: Test, assignment: Assignment, seed: int) -> dict[str, bytes]
     return made
 
 
-def judged(outcome: Outcome, test: Test, assignment: Assignment, seed: int) -> Verdict:
-    """Whether a run ended as it must and gave what the test expects."""
+def judge_run(outcome: Outcome, test: Test, assignment: Assignment, seed: int) -> Verdict:
+    """Whether a run ended with the expected status and gave the expected output."""
     report = outcome.report
     if report.ended != "exit" or report.status != test.status:
         values = {"status": report.status, "message": report.message.split("\n")[0]}
@@ -121,7 +121,7 @@ def _wanted(test: Test, assignment: Assignment, seed: int) -> bytes | None:
 
 @lru_cache(maxsize=64)
 def by_program(test: Test, folder: Path, provided: tuple[str, ...], seed: int) -> bytes:
-    """What the lecturer's program gives with the same input; its kernels alone where a main is provided."""
+    """The output of the lecturer's program with the same input; with the provided main if it has none."""
     path = folder / test.reference
     own = Assignment(folder=folder, seconds=60.0, unsafe=True)
     files = {p.name: p.read_bytes() for p in folder.iterdir() if p.suffix in (".h", ".cuh", ".hpp") and p.is_file()}
@@ -137,7 +137,7 @@ def by_program(test: Test, folder: Path, provided: tuple[str, ...], seed: int) -
 
 
 def _by_property(outcome: Outcome, test: Test, assignment: Assignment) -> Verdict:
-    """The lecturer's function of the outcome gives True, a share from 0 to 1, a text for what is wrong, or both."""
+    """The verdict of the lecturer's function, which returns True, a share from 0 to 1, a text for failure, or both."""
     file, _, name = test.property.partition(":")
     given = function_of(assignment.folder / file, name)(outcome)
     share, text = given if isinstance(given, tuple) else (0.0, given) if isinstance(given, str) else (given, "")
@@ -148,7 +148,7 @@ def _by_property(outcome: Outcome, test: Test, assignment: Assignment) -> Verdic
 
 
 def same_text(have: str, want: str, test: Test) -> Verdict:
-    """Words in their order; numbers within the tolerance. The first difference is reported."""
+    """Compare tokens in order, numbers within the tolerance; the first difference is reported."""
     rows, wanted = _tokens(have), _tokens(want)
     wrong = max(0, len(rows) - len(wanted))
     first = None

@@ -1,5 +1,4 @@
-"""What was seen of a submission, for an assignment's items: its kernels with roles on the grader's data, its program in
-every run."""
+"""The runs of a submission that an assignment's items need: of its kernels on the grader's data, and of its program."""
 
 from __future__ import annotations
 
@@ -15,12 +14,12 @@ from tilewise.emulator.prove.prove import Proof
 from tilewise.i18n.messages import LANGUAGES
 from tilewise.teaching.course.assignment import Assignment
 from tilewise.teaching.course.comparing import inputs_of
-from tilewise.teaching.course.programs import Outcome, main_of, run_test, together
+from tilewise.teaching.course.programs import Outcome, combined_source, main_of, run_test
 from tilewise.teaching.course.submissions import Submission, decoded, has_main
 from tilewise.teaching.trace import CheckReport, Run, check
 from tilewise.teaching.trace.causes import shared_race
 from tilewise.teaching.trace.findings_text import message_of
-from tilewise.teaching.trace.grouping import same_place
+from tilewise.teaching.trace.grouping import by_place
 from tilewise.teaching.trace.program_run import ALLOCATES
 from tilewise.teaching.trace.proofs import prove_file
 
@@ -45,15 +44,14 @@ class Found:
 
 
 class Evidence:
-    """What was seen of a submission: its kernels on the grader's data, its program in every run. Each is run when an
-    item first needs it."""
+    """The runs of a submission: of its kernels on the grader's data, and of its program. Each is made on first use."""
 
     def __init__(self, submission: Submission, assignment: Assignment, seed: int, limits: Limits) -> None:
         self.assignment, self.seed, self.limits = assignment, seed, limits
         provided = {name: (assignment.folder / name).read_bytes() for name in assignment.provided}
         if any(has_main(decoded(data)) for data in provided.values()):  # the lecturer's main replaces the student's
             kept = {p: d for p, d in submission.files.items() if p not in provided}
-            self.files = {p: _without_main(p, d) for p, d in kept.items()} | provided
+            self.files = {p: _without_main(d) for p, d in kept.items()} | provided
         else:
             self.files = {**submission.files, **provided}
         self.submission = submission
@@ -70,7 +68,7 @@ class Evidence:
     def report(self) -> CheckReport:
         """The kernels with roles, at every shape."""
         one = self.assignment
-        with together(self.files) as path:
+        with combined_source(self.files) as path:
             return check(
                 path, shape=list(one.shapes), tile=one.tile, entry=one.kernel, seed=self.seed,
                 block=one.block, grid=one.grid, defines=one.defines or None, limits=self.limits,
@@ -79,9 +77,9 @@ class Evidence:
             )  # fmt: skip
 
     def proof(self) -> Proof:
-        """Of the kernel that is judged, for every size."""
+        """The proof of the graded kernel for every size."""
         one, entry = self.assignment, self.kernels[0].entry
-        with together(self.files) as path:
+        with combined_source(self.files) as path:
             report = prove_file(
                 path, tile=one.tile, entry=entry, block=one.block, grid=one.grid, defines=one.defines or None,
                 limits=self.limits,
@@ -105,14 +103,14 @@ class Evidence:
         for test in self.assignment.runs:
             inputs = inputs_of(test, self.assignment, self.seed)
             made[test.name] = run_test(self.files, test, self.assignment, self.seed, inputs)
-            if made[test.name].report.ended == "refused":  # it cannot be read: the others would say the same
+            if made[test.name].report.ended == "refused":  # it cannot be read: all runs would be refused
                 break
         return made
 
     @cached_property
-    def own(self) -> list[Outcome]:
-        """The program as the student starts it. Kernels with roles run in the grader's launch, so the program's
-        own launch is checked too: it may fail."""
+    def own_runs(self) -> list[Outcome]:
+        """The runs of the program itself: kernels with roles run in the grader's launch, but the program's own launch
+        may fail."""
         if self.assignment.runs or not self.assignment.has_roles:
             return list(self.outcomes.values())
         main = decoded(self.files.get(main_of(self.files), b""))
@@ -123,7 +121,7 @@ class Evidence:
         return [] if outcome.report.ended in ("refused", "unconfined", "failed") or outcome.report.wanted else [outcome]
 
     def refusal(self) -> tuple[str, str, int] | None:
-        """Why nothing of it can be graded: status, message, line."""
+        """Why nothing can be graded, as (status, message, line); None if it can."""
         if self.assignment.has_roles:
             if not any("__global__" in decoded(data) for data in self.files.values()):
                 return REFUSED, "there is no __global__ function in it", 0
@@ -140,12 +138,12 @@ class Evidence:
         """Everything found, with its file and line in the submission."""
         found: list[Finding] = []
         if self.assignment.has_roles:
-            found += [seen.finding for seen in same_place(self.report.runs, tuple(Severity))]
-        found += [f for outcome in self.own for f in outcome.report.findings]
+            found += [seen.finding for seen in by_place(self.report.runs, tuple(Severity))]
+        found += [f for outcome in self.own_runs for f in outcome.report.findings]
         return [(f, f.place.file if f.place else "", f.line) for f in found]
 
     def found(self) -> tuple[Found, ...]:
-        """What reports show: faults, and costs that have points."""
+        """The findings for reports: faults, and costs that have points."""
         out: dict[tuple[str, str, int], Found] = {}
         for f, file, line in self.findings():
             by_sum = f.kind is Kind.WRONG_PRODUCT and not over_semiring(self.assignment)
@@ -154,14 +152,14 @@ class Evidence:
         return tuple(out.values())
 
     def inside(self, file: str) -> str:
-        """A file's path within the submission, from a place that may name it otherwise."""
+        """A file's path within the submission, from a finding's path."""
         name = file.replace("\\", "/")
         near = [p for p in self.files if name.endswith(p)]
         return max(near, key=len) if near else ""
 
 
-def _without_main(path: str, data: bytes) -> bytes:
-    """A student's test main beside the lecturer's: it is renamed, and never called."""
+def _without_main(data: bytes) -> bytes:
+    """The text with a student's main renamed, so that the lecturer's replaces it."""
     text = decoded(data)
     return re.sub(r"\bmain(\s*\()", r"main_of_the_student\1", text).encode() if has_main(text) else data
 
@@ -178,7 +176,7 @@ def _found_one(f: Finding, file: str, line: int) -> Found:
 
 
 def cause_of(f: Finding) -> str:
-    """The kind of mistake, finer than the kind of finding: races within a block differ by their hazard."""
+    """The cause, finer than the kind of finding: races within a block are distinguished by their hazard."""
     if f.kind is Kind.RACE:
         return f"{f.kind}.{f.hazard if shared_race(f) else 'global'}"
     return str(f.kind)

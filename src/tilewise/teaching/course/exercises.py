@@ -1,4 +1,4 @@
-"""The exercises: a starter that fails, a solution that passes, hints by what was found; and the learner's progress.
+"""Exercises: a starter that fails, a solution that passes, hints by finding; and the learner's progress.
 
 Each is a folder with exercise.toml (texts in one or more languages), assignment.toml, starter.cu and solution.cu. A
 course's own are read from a folder or an archive, and made and checked by `tilewise exercise`.
@@ -64,12 +64,12 @@ class Exercise:
         return grade_text(text, self.assignment, seed, self.name, self.file_name, PATIENT)
 
     def hints_for(self, grade: Grade, language: str, step: int = CHANGE) -> list[Hint]:
-        """The hints about what this attempt shows, as far as this step goes."""
+        """The hints for the findings of this attempt, up to this step."""
         return hints_of(grade, self.hints, language, step)
 
 
 def folder_of_exercises() -> Path:
-    """Inside the package where it was installed; docs/exercises in a checkout."""
+    """The folder of our exercises: in an installed package inside it, in a checkout docs/exercises."""
     inside = Path(__file__).parent / "exercises"
     beside = Path(__file__).parents[4] / "docs" / "exercises"
     for folder in (inside, beside):
@@ -80,7 +80,7 @@ def folder_of_exercises() -> Path:
 
 @lru_cache(maxsize=4)
 def exercises(source: Path | None = None) -> tuple[Exercise, ...]:
-    """Ours, or those of a folder, a .zip or a .tar; a folder that is one exercise gives that one."""
+    """Our exercises, or those in a folder, a .zip or a .tar; the folder may be a single exercise."""
     folder = folder_of_exercises() if source is None else _opened(source)
     files = sorted(folder.glob("**/exercise.toml"))
     if not files:
@@ -101,7 +101,7 @@ def read_exercise(folder: Path) -> Exercise:
 
 
 def in_all(text: Any, folder: Path) -> dict[str, str]:
-    """A text for every language: where the course has it in one, that one."""
+    """A text for every language, from those that the course has."""
     texts = {"en": text} if isinstance(text, str) else text
     if not isinstance(texts, dict) or not texts or not all(isinstance(one, str) for one in texts.values()):
         raise UsageError(f"{folder / 'exercise.toml'}: title and text must be texts, or a table such as {{ en = … }}")
@@ -122,7 +122,7 @@ def _opened(source: Path) -> Path:
 
 
 def find_exercise(given: str, source: Path | None = None) -> Exercise:
-    """By its number or by its name."""
+    """The exercise with this number or name."""
     for one in exercises(source):
         if given in (one.name, str(one.number), f"{one.number:02d}"):
             return one
@@ -130,7 +130,7 @@ def find_exercise(given: str, source: Path | None = None) -> Exercise:
     raise UsageError(f"there is no exercise {given!r}; there are {names}")
 
 
-# -- an exercise of one's own
+# -- making an exercise
 
 
 def new_exercise(folder: Path, solution: str, title: str, text: str, points: str) -> Exercise:
@@ -152,7 +152,7 @@ def new_exercise(folder: Path, solution: str, title: str, text: str, points: str
 
 
 def problems_of(one: Exercise, seed: int) -> list[str]:
-    """Why it is not ready for learners: the solution must pass, the starter fail, every hint be about what it shows."""
+    """Problems of an exercise: the solution must pass, the starter fail, and each hint match one of its findings."""
     begun, done = one.grade(one.starter, seed), one.grade(one.solution, seed)
     out = []
     if not done.full:
@@ -167,11 +167,11 @@ def problems_of(one: Exercise, seed: int) -> list[str]:
 
 
 class Progress:
-    """Which exercises are solved and how far the hints went, remembered in a small file beside the attempts."""
+    """The solved exercises and the last hint steps, in a file beside the attempts."""
 
     def __init__(self, folder: Path, source: Path | None = None) -> None:
         self.file, self.source = folder / PROGRESS, source
-        self.steps: dict[str, tuple[str, int]] = {}  # of an exercise: what its last attempt showed, and the step
+        self.steps: dict[str, tuple[str, int]] = {}  # by exercise: the causes of the last attempt, and the step
         try:
             known = json.loads(self.file.read_text(encoding="utf-8"))
             self.solved: set[str] = set(known["solved"])
@@ -180,7 +180,7 @@ class Progress:
             self.solved = set()
 
     def step(self, exercise: Exercise, grade: Grade) -> int:
-        """One more with each attempt that shows the same causes; the first where they are others."""
+        """The next hint step: incremented if an attempt has the same causes as the one before, else 1."""
         shown = " ".join(sorted({f.cause for f in grade.found})) or grade.status
         before, step = self.steps.get(exercise.name, ("", 0))
         self.steps[exercise.name] = (shown, min(CHANGE, step + 1) if shown == before else 1)

@@ -1,4 +1,4 @@
-"""Grades in the formats that other tools read, a function each; and the files by which a platform runs the grader.
+"""Grades in formats of other tools, a function each; and the files with which a platform runs the grader.
 
 Learning platforms: Gradescope, PrairieLearn, Moodle, Canvas, GitHub Classroom, nbgrader. The fields of each are those
 of its documentation, cited at its function.
@@ -123,7 +123,7 @@ FORMATS: Mapping[str, Writer] = {
 }  # fmt: skip
 
 
-# -- what a platform needs to run `tilewise grade`: the files of a zip, by path
+# -- the files that a platform needs to run `tilewise grade`, by their paths in a zip
 
 SETUP = """#!/usr/bin/env bash
 # Once, when the autograder is built.
@@ -216,7 +216,7 @@ def nbgrader_kit(language: str) -> dict[str, str]:
     return {"assignment.ipynb": _json(notebook), "nbgrader_config.py": config}
 
 
-# a platform's files, and the folder for the assignment's own and the wheel's
+# the function that makes a platform's files, and the folders of the assignment and of the wheel
 KITS: Mapping[str, tuple[Callable[[str], dict[str, str]], str, str]] = {
     "gradescope": (gradescope_kit, "", ""),
     "prairielearn": (prairielearn_kit, "tests/", "grader/"),

@@ -1,7 +1,7 @@
-"""Grades one submission: runs what the assignment's items need, then each item is a function of that evidence.
+"""Grades one submission: each item of the assignment is a function of its runs (`evidence`).
 
-Points for a product come from P in device memory after the student's kernel ran on random data of the grader; points of
-a test from the program's output. What a program reports about itself can only lower its points."""
+Points for a product come from P in device memory after the student's kernel ran on random data of the grader; points
+for a test from the program's output. A program's messages about itself can only lower its points."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tilewise.emulator.prove.prove import Verdict
 from tilewise.errors import KernelError, LimitError, TilewiseError
 from tilewise.i18n.messages import LANGUAGES
 from tilewise.teaching.course.assignment import KINDS, Assignment, in_language
-from tilewise.teaching.course.comparing import expected, judged, wrong_cells
+from tilewise.teaching.course.comparing import expected, judge_run, wrong_cells
 from tilewise.teaching.course.evidence import GRADED, REFUSED, STOPPED, UNREAD, Evidence, Found
 from tilewise.teaching.course.submissions import COMMENT, Submission
 from tilewise.teaching.trace import Run
@@ -31,7 +31,7 @@ LIMITS = replace(DEFAULT, seconds=1.5, memory=256 << 20, printf=20, tokens=200_0
 
 @dataclass(frozen=True)
 class Item:
-    """Points for one thing, and why not all of them: the key of a message, with its values."""
+    """The points of one item, and the key and values of the message that explains missing ones."""
 
     name: str
     points: float
@@ -47,7 +47,7 @@ class Grade:
     status: str
     items: tuple[Item, ...] = ()
     found: tuple[Found, ...] = ()
-    trouble: str = ""  # why it could not be graded: the emulator's sentence
+    trouble: str = ""  # why it could not be graded: the emulator's message
     line: int = 0
     seconds: float = 0.0
     sources: Mapping[str, str] = field(default_factory=dict)  # by their paths within the submission
@@ -67,7 +67,7 @@ class Grade:
         return self.points >= self.most - 1e-9
 
     def path(self, file: str) -> str:
-        """Where a file of the submission is."""
+        """The path of a file of the submission."""
         return (PurePath(self.root) / file).as_posix() if self.root and file else self.file
 
     def to_json(self) -> dict[str, Any]:
@@ -78,8 +78,8 @@ class Grade:
         return {**made, "points": self.points, "most": self.most}
 
 
-def nothing(submission: Submission, assignment: Assignment, status: str, trouble: str, line: int = 0) -> Grade:
-    """No points, and why: a file that was not read, not accepted, or not finished."""
+def ungraded(submission: Submission, assignment: Assignment, status: str, trouble: str, line: int = 0) -> Grade:
+    """A grade without points, for a submission that was not read, accepted or finished."""
     items = tuple(Item(key, 0.0, most, f"grade.{status}") for key, most in assignment.items.items())
     one = submission
     return Grade(one.name, one.file, status, items, (), trouble, line, sources=one.texts, id=one.id, root=one.root)
@@ -101,20 +101,20 @@ def grade(submission: Submission, assignment: Assignment, seed: int, limits: Lim
 
 def _grade(submission: Submission, assignment: Assignment, seed: int, limits: Limits) -> Grade:
     if submission.trouble:
-        return nothing(submission, assignment, UNREAD, submission.trouble)
+        return ungraded(submission, assignment, UNREAD, submission.trouble)
     evidence = Evidence(submission, assignment, seed, limits)
     try:
         refused = evidence.refusal()
         if refused:
-            return nothing(submission, assignment, *refused)
+            return ungraded(submission, assignment, *refused)
         items = [_item(evidence, key, most) for key, most in assignment.items.items()]
     except LimitError as error:
-        return nothing(submission, assignment, STOPPED, str(error))
+        return ungraded(submission, assignment, STOPPED, str(error))
     except KernelError as error:
         file = evidence.shown(evidence.inside(error.file))
-        return replace(nothing(submission, assignment, REFUSED, error.message, error.line), file=file)
+        return replace(ungraded(submission, assignment, REFUSED, error.message, error.line), file=file)
     except TilewiseError as error:
-        return nothing(submission, assignment, REFUSED, str(error))
+        return ungraded(submission, assignment, REFUSED, str(error))
     one = submission
     return Grade(
         one.name, one.file, GRADED, tuple(items), evidence.found(), sources=evidence.texts, id=one.id, root=one.root
@@ -138,9 +138,9 @@ def _parses(evidence: Evidence, most: float) -> Item:
 
 
 def _product(evidence: Evidence, most: float) -> Item:
-    """An equal share for each size at which P is right; nothing where the program's own launch fails."""
+    """An equal share for each size at which P is right; no points if the program's own launch fails."""
     assignment = evidence.assignment
-    failing = [f for outcome in evidence.own for f in outcome.report.faults if f.kind is Kind.LAUNCH]
+    failing = [f for outcome in evidence.own_runs for f in outcome.report.faults if f.kind is Kind.LAUNCH]
     if failing:
         return Item("product", 0.0, most, "grade.product.launch", {"line": failing[0].line})
     right, wrong = 0, None
@@ -156,7 +156,7 @@ def _product(evidence: Evidence, most: float) -> Item:
 
 
 def _wrong(assignment: Assignment, run: Run, seed: int) -> np.ndarray | None:
-    """The cells of P in device memory that differ from the reference; the operands are made again from the seed."""
+    """The cells of P in device memory that differ from the reference, whose operands are drawn again from the seed."""
     have = run.arrays.get("P")
     if have is None or run.shape is None or "M" not in run.arrays:
         return None
@@ -165,10 +165,10 @@ def _wrong(assignment: Assignment, run: Run, seed: int) -> np.ndarray | None:
 
 
 def _faults(evidence: Evidence, most: float) -> Item:
-    """No fault in the kernels with roles or, where there are none, in the program's runs. Kinds that have their own
-    points count there."""
+    """No fault in the kernels with roles or, if there are none, in the program's runs. Kinds with points of their own
+    are not counted."""
     found = [f for run in evidence.kernels for f in run.faults if f.kind is not Kind.WRONG_PRODUCT]
-    for outcome in evidence.own:
+    for outcome in evidence.own_runs:
         found += [f for f in outcome.report.faults if f.kind is Kind.LAUNCH or not evidence.assignment.has_roles]
     kinds = [str(f.kind) for f in found if str(f.kind) not in evidence.assignment.points]
     if not kinds:
@@ -196,7 +196,7 @@ def _traffic(evidence: Evidence, most: float) -> Item:
         if not run.counters.get("uses") or loads > needed:
             values = {"shape": f"{m}x{k}x{n}", "loads": loads, "needed": needed, "tile": tile}
             return Item("traffic", 0.0, most, "grade.traffic", values)
-    item = _product(evidence, most)  # a kernel that loads nothing has little traffic, too
+    item = _product(evidence, most)  # a kernel that loads nothing has little traffic, but a wrong P
     return replace(item, name="traffic", why="grade.traffic.wrong" if item.why == "grade.product" else item.why)
 
 
@@ -232,7 +232,7 @@ def _program(evidence: Evidence, most: float) -> Item:
 
 
 def _kernels(evidence: Evidence, most: float) -> Item:
-    """Every run launches the kernels that the assignment names, or one where it names none."""
+    """Every run launches the kernels that the assignment names, or any if it names none."""
     for outcome in evidence.outcomes.values():
         launched = {
             str(launch.get("kernel", "")).partition("<")[0].rpartition("::")[2] for launch in outcome.report.launches
@@ -260,7 +260,7 @@ def _calls(evidence: Evidence, most: float) -> Item:
 
 def _of_test(evidence: Evidence, most: float, name: str) -> Item:
     test = next(t for t in evidence.assignment.tests if t.name == name)
-    verdict = judged(evidence.outcomes[name], test, evidence.assignment, evidence.seed)
+    verdict = judge_run(evidence.outcomes[name], test, evidence.assignment, evidence.seed)
     why, values = verdict.why, dict(verdict.values)
     if why and test.message:
         why, values = "grade.property", {"texts": {code: in_language(test.message, code) for code in LANGUAGES}}

@@ -1,7 +1,7 @@
 """Hints in steps: a question about the cause, then the place with the student's own names and numbers, then the change.
 
-The cause is finer than a finding's kind: a barrier missing before the tile is used and one missing before it is loaded
-again are two, so a hint never names the barrier that was just added.
+Causes are finer than kinds of findings: a barrier missing before the tile is used and one missing before it is loaded
+again are two causes, so that no hint is about the barrier that was just added.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tilewise.teaching.course.evidence import GRADED, Found
 from tilewise.teaching.course.grading import Grade
 
 NUDGE, PLACE, CHANGE = 1, 2, 3
-SYMPTOM = "wrong-product"  # follows from any other fault
+SYMPTOM = "wrong-product"  # a consequence of any other fault
 Hints = Mapping[str, Mapping[str, str]]  # an exercise's own, by cause, kind or item; then by language
 
 
@@ -27,7 +27,7 @@ class Hint:
 
 
 def hints_of(grade: Grade, own: Hints, language: str, step: int = CHANGE) -> list[Hint]:
-    """One hint for each cause that this attempt shows, at this step."""
+    """One hint for each cause of this attempt's faults, at this step."""
     if grade.status != GRADED:
         return [Hint(grade.status, grade.line, translated(grade.trouble, language))]
     causes: dict[str, Found] = {}

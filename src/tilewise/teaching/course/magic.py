@@ -1,4 +1,4 @@
-"""`%%tilewise`: a notebook's cell of CUDA C, shown step by step or graded; importing this registers it with IPython.
+"""`%%tilewise`: a notebook cell of CUDA C, shown as the page or graded; importing this registers it with IPython.
 
 %%tilewise --shape 4x4x4 --tile 2 --lang vi
 %%tilewise --grade assignment.toml
@@ -23,7 +23,7 @@ from tilewise.teaching.page import Page, explore
 
 
 class Marks:
-    """A grade as a notebook shows it."""
+    """A grade with a notebook's repr."""
 
     def __init__(self, grade: Grade, assignment: Assignment, language: str) -> None:
         self.grade, self.assignment, self.language = grade, assignment, language
@@ -48,7 +48,7 @@ def _options(**given: Any) -> dict[str, Any]:
 
 
 def tilewise(line: str, cell: str) -> Page | Marks:
-    """The magic itself: the page of the cell's kernel, or its marks."""
+    """The magic: the page of the cell's kernel, or its marks."""
     try:
         given = _options.main(shlex.split(line), standalone_mode=False)
     except click.ClickException as error:
@@ -66,7 +66,7 @@ def tilewise(line: str, cell: str) -> Page | Marks:
 
 
 def _keep(marks: Marks) -> None:
-    """As `marks` in the notebook: an autograded cell of nbgrader ends with `marks.points`, its partial credit."""
+    """Define `marks` in the notebook: nbgrader's autograded cell ends with `marks.points`, its partial credit."""
     if "IPython" in sys.modules and (shell := _shell()) is not None:
         shell.user_ns["marks"] = marks
 
@@ -78,7 +78,7 @@ def _shell() -> Any:
 
 
 def register() -> bool:
-    """Register with IPython; False where there is none."""
+    """Register with IPython; False without it."""
     if "IPython" not in sys.modules:
         return False
     shell = _shell()

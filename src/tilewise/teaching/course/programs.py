@@ -1,4 +1,4 @@
-"""Runs of a submission's program: each in its own folder, in a process forked from one that has everything loaded.
+"""Runs of a submission's program: each in its own folder, in a process forked from a preloaded server.
 
 Starting Python and loading the emulator takes seven times as long as a small program. So one process per worker loads
 it once, holds neither assignments nor submissions, and forks for each run; the fork starts the sandboxed process as
@@ -30,28 +30,28 @@ from tilewise.teaching.course.submissions import INCLUDE, SOURCES, decoded, has_
 
 START = 20.0  # seconds for a process to start and to end on a busy machine
 OUTPUT = 4 << 20
-WALL = 120.0  # seconds by the clock: a program gets a whole core's CPU time however many are graded beside it
+WALL = 120.0  # limit in wall time; generous, because several programs are graded at once
 LOADED = (
     "tilewise.emulator.host.running", "tilewise.emulator.check.program_child", "tilewise.emulator.check.wording",
     "tilewise.emulator.host.runtime.cuda_launch", "llvmlite.binding",
 )  # fmt: skip
-TOGETHER = ".together.cu"  # what includes several sources of a submission
-PROGRAM = "program.cu"  # of a submission without a main, so that the refusal names it
+TOGETHER = ".together.cu"  # a file that includes all sources of a submission
+PROGRAM = "program.cu"  # name of a submission without sources, for the error message
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run gave."""
+    """The result of one run."""
 
     report: ProgramReport
     text: str  # its stdout
-    output: bytes | None = None  # the file that the test names; None where it was not written
+    output: bytes | None = None  # the file that the test names; None if it was not written
     arguments: tuple[str, ...] = ()
     inputs: Mapping[str, bytes] | None = None
 
 
 def main_of(files: Mapping[str, bytes]) -> str:
-    """The file with main; where there is none, the first source."""
+    """The file with main; without one, the first source."""
     sources = sorted((p for p in files if p.endswith(SOURCES)), key=lambda p: (not p.endswith(".cu"), p.count("/"), p))
     return next((p for p in sources if has_main(decoded(files[p]))), sources[0] if sources else PROGRAM)
 
@@ -64,8 +64,8 @@ def sources_beside(files: Mapping[str, bytes], main: str) -> list[str]:
 
 
 @contextmanager
-def placed(files: Mapping[str, bytes]) -> Iterator[Path]:
-    """A new folder that has these files, and nothing else."""
+def temporary_project(files: Mapping[str, bytes]) -> Iterator[Path]:
+    """A new temporary folder with these files only."""
     with tempfile.TemporaryDirectory(prefix="tilewise-grade-") as folder:
         root = Path(folder).resolve()
         for name, data in {**files, ".git": b""}.items():  # .git ends the project
@@ -76,22 +76,22 @@ def placed(files: Mapping[str, bytes]) -> Iterator[Path]:
 
 
 @contextmanager
-def together(files: Mapping[str, bytes]) -> Iterator[Path]:
-    """The submission as one source: its file with main, or one that includes all of its sources."""
+def combined_source(files: Mapping[str, bytes]) -> Iterator[Path]:
+    """The submission as one source: its file with main, or one that includes all its sources."""
     main = main_of(files)
     beside = sources_beside(files, main)
     lines = "".join(f'#include "{path}"\n' for path in [*beside, main])
-    with placed({main: b"", **files, TOGETHER: lines.encode()}) as root:
+    with temporary_project({main: b"", **files, TOGETHER: lines.encode()}) as root:
         yield root / (TOGETHER if beside else main)
 
 
 def run_test(
     files: Mapping[str, bytes], test: Test, assignment: Assignment, seed: int, inputs: Mapping[str, bytes]
 ) -> Outcome:
-    """One run in a new folder that has the submission's files and the test's inputs, and nothing else."""
+    """One run in a new folder with the submission's files and the test's inputs only."""
     main = main_of(files)
     near = {str(PurePosixPath(main).parent / name): data for name, data in inputs.items()}
-    with placed({main: b"", **files, **near}) as root:
+    with temporary_project({main: b"", **files, **near}) as root:
         work = (root / main).parent
         options = Options(
             seconds=test.seconds or assignment.seconds, memory=test.memory or assignment.memory, output=OUTPUT,
@@ -110,7 +110,7 @@ def run_test(
 
 
 def _relative(report: ProgramReport, root: str) -> None:
-    """Places and messages without the folder, which is gone when they are read."""
+    """Remove the temporary folder from paths and messages."""
     report.message = report.message.replace(root + os.sep, "")
     report.notes = [note.replace(root + os.sep, "") for note in report.notes]
     report.path = report.path.replace(root + os.sep, "")
@@ -131,9 +131,9 @@ def _run(path: Path, arguments: list[str], options: Options, stdin: bytes) -> Pr
         streams[0].write_bytes(stdin)
         for attempt in range(2):
             try:
-                line = _server(os.getpid())
-                line.send((str(path), arguments, options, [str(p) for p in streams]))
-                report = line.recv()
+                connection = _server(os.getpid())
+                connection.send((str(path), arguments, options, [str(p) for p in streams]))
+                report = connection.recv()
                 break
             except (EOFError, OSError):
                 _server.cache_clear()
@@ -150,7 +150,7 @@ def _text(path: Path) -> str:
 
 @lru_cache(maxsize=1)
 def _server(process: int) -> Connection:
-    """The line to this process's server, started on first use; `process` is the key, for a fork has its own."""
+    """The connection to this process's server, started on first use; `process` is the cache key."""
     ours, theirs = socket.socketpair()
     kept = {k: v for k, v in os.environ.items() if k in ENVIRONMENT or k.startswith(PREFIXES)}
     kept |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -158,13 +158,13 @@ def _server(process: int) -> Connection:
     command = [sys.executable, "-c", f"from {__name__} import serve; serve({theirs.fileno()}, {os.getpid()})"]
     child = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=kept, stdin=subprocess.DEVNULL)
     theirs.close()
-    line = Connection(ours.detach())
-    atexit.register(_end, child, line)
-    return line
+    connection = Connection(ours.detach())
+    atexit.register(_end, child, connection)
+    return connection
 
 
-def _end(child: subprocess.Popen[bytes], line: Connection) -> None:
-    line.close()
+def _end(child: subprocess.Popen[bytes], connection: Connection) -> None:
+    connection.close()
     child.kill()
     child.wait()
 
@@ -173,17 +173,17 @@ def _end(child: subprocess.Popen[bytes], line: Connection) -> None:
 
 
 def serve(descriptor: int, parent: int) -> None:
-    """Forks for each request until the line is closed."""
+    """Fork for each request until the connection is closed."""
     import importlib
 
     end_with(parent)
     for name in LOADED:
         importlib.import_module(name)
-    line = Connection(descriptor)
+    connection = Connection(descriptor)
     own = os.getpid()
     while True:
         try:
-            request = line.recv()
+            request = connection.recv()
         except EOFError:
             return
         child = os.fork()
@@ -191,13 +191,13 @@ def serve(descriptor: int, parent: int) -> None:
             code = 1
             try:
                 end_with(own)
-                line.send(_forked(*request))
+                connection.send(_forked(*request))
                 code = 0
             finally:
                 os._exit(code)
         _, status = os.waitpid(child, 0)
         if status:
-            line.send(ProgramReport(request[0], 4, "failed", "the process that started the program ended"))
+            connection.send(ProgramReport(request[0], 4, "failed", "the process that started the program ended"))
 
 
 def _forked(path: str, arguments: list[str], options: Options, streams: list[str]) -> Any:

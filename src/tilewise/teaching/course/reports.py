@@ -1,6 +1,6 @@
-"""Grades as text (the reason behind each item) and as files: CSV, JUnit, SARIF, JSON, annotations of GitHub.
+"""Grades as text (each item with its reason) and as CSV, JUnit, SARIF, JSON, GitHub annotations.
 
-Files that could not be graded are in all of them."""
+They include submissions that could not be graded."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tilewise.teaching.course.grading import Grade, Item
 from tilewise.teaching.trace.sarif import RULES, document
 
 SCHEMA = 1
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # the first characters of a cell that a spreadsheet would run
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of cells that a spreadsheet evaluates
 
 
 def sentence(item: Item, grade: Grade, language: str) -> str:
-    """Why an item does not have all of its points; empty where it has."""
+    """Why an item lacks points; empty if it has all."""
     if not item.why:
         return ""
     values = {"trouble": translated(grade.trouble, language), "line": grade.line or "–", **item.values}
@@ -56,7 +56,7 @@ def number(points: float) -> str:
 
 
 def csv_text(rows: Iterable[Sequence[str]]) -> str:
-    """Rows for a spreadsheet, which must not run what a student wrote."""
+    """Rows as CSV, with formulas escaped: a spreadsheet must not evaluate a student's text."""
     out = io.StringIO()
     cells = ([f"'{text}" if text.startswith(FORMULA) else text for text in row] for row in rows)
     csv.writer(out, lineterminator="\n").writerows(cells)
@@ -64,7 +64,7 @@ def csv_text(rows: Iterable[Sequence[str]]) -> str:
 
 
 def text_of(grade: Grade, assignment: Assignment, language: str) -> str:
-    """The feedback for one student: every item with its reason, then every finding with what to change."""
+    """The feedback for one student: every item with its reason, then every finding with its hint."""
     lines = []
     for item in grade.items:
         points = f"{item_name(item.name, assignment, language)}: {number(item.points)}/{number(item.most)}"
@@ -125,7 +125,7 @@ def _clean(text: str) -> str:
 
 
 def as_github(grades: Sequence[Grade], language: str = "en") -> str:
-    """Workflow commands: GitHub shows each beside its line."""
+    """GitHub workflow commands, which annotate lines."""
     lines = []
     for grade in grades:
         for f in grade.found:
@@ -140,7 +140,7 @@ def as_github(grades: Sequence[Grade], language: str = "en") -> str:
 
 
 def described(f: Found, language: str) -> tuple[str, str]:
-    """What happened and what to change."""
+    """A finding's message and its hint."""
     return f.messages.get(language, f.message), translated(f.hint, language)
 
 

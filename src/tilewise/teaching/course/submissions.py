@@ -1,7 +1,7 @@
-"""What is to be graded: files, folders, archives, patterns, standard input. One submission is all files of one student.
+"""Collects submissions (all files of a student) from files, folders, archives, patterns and standard input.
 
-Folders and archives are read into {path: bytes}, then cut by the same rules. Nothing is extracted to disk here, no link
-is followed, and what is too large or too much is left out and reported.
+Folders and archives are read into {path: bytes}, then divided by the same rules. Nothing is extracted to disk, links
+are not followed, and too large files are left out and reported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_FILES = 20_000
 MAIN = re.compile(r"\bmain\s*\([^;{}]*\)\s*\{")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
-# the names that learning platforms give to what is downloaded: Moodle a folder a student, Canvas a prefix a file
+# names in downloads of learning platforms: Moodle's folder of a student, Canvas's prefix of a file
 MOODLE = re.compile(r"(?P<who>[^/]+?)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?(?=/|$)")
 CANVAS = re.compile(r"(?P<who>[a-z0-9]+)(?:_LATE)?_(?P<id>\d+)_\d+_(?P<file>[^/]+)$")
 
@@ -54,7 +54,7 @@ def decoded(data: bytes) -> str:
 
 
 def collect(given: Iterable[str]) -> list[Submission]:
-    """Each file once, in the order given."""
+    """The submissions, each file once, in the order given."""
     out: dict[str, Submission] = {}
     for argument in given:
         if argument == "-":
@@ -89,7 +89,7 @@ def stem(name: str) -> str:
 
 
 def _of_file(path: Path, others: list[Path]) -> Submission:
-    """A file, with the local headers and sources that it includes: not those that are submissions themselves."""
+    """The submission of a file with the local files that it includes, unless they are submissions themselves."""
     try:
         files: Tree = {}
         left = [path]
@@ -126,7 +126,7 @@ def _read(path: Path, most: int = MOST_OF_ALL) -> bytes:
 
 
 def _folder(folder: Path) -> Tree:
-    """The regular files below a folder; hidden ones, links and large ones that are no sources are left out."""
+    """The regular files below a folder without hidden files, links, and large files that are not sources."""
     tree: Tree = {}
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
@@ -151,7 +151,7 @@ def _of_archive(data: bytes, name: str, file: str, top: bool) -> list[Submission
 
 
 def unpacked(data: bytes, most: int = MOST_OF_ONE) -> Tree:
-    """The regular files of a zip or tar, read into memory within `most` bytes; a path that leaves it is refused."""
+    """The regular files of a zip or tar, at most `most` bytes together; a path outside the archive is refused."""
     tree: Tree = {}
     left = most
     try:
@@ -200,8 +200,8 @@ def _members(data: bytes) -> Iterator[tuple[str, int, Callable[[int], bytes]]]:
 
 
 def _cut(tree: Tree, name: str, file: str, top: bool) -> Iterator[Submission]:
-    """The submissions in a tree. A student's folder or archive with at most one main is one; so is the folder that was
-    given, when its only main is in a file called main. Several mains, or files beside each other, are several."""
+    """Divide a tree into submissions. A student's folder or archive with at most one main is one submission; so is the
+    given folder, if its only main is in a file named main. Several mains, or files side by side, are several."""
     tree = _unwrapped(_by_student(tree) if top else tree)
     sources = [p for p in tree if p.endswith(SOURCES)]
     archives = [p for p in tree if p.endswith(ARCHIVES)]
@@ -229,7 +229,7 @@ def _cut(tree: Tree, name: str, file: str, top: bool) -> Iterator[Submission]:
 
 
 def _by_student(tree: Tree) -> Tree:
-    """Files that Canvas names by their student, in a folder for each."""
+    """Move files that Canvas prefixes with their student to a folder for each student."""
     found = {p: CANVAS.match(p) for p in tree}
     return {
         f"{m['who']}_{m['id']}_assignsubmission_file_/{m['file']}" if (m := found[p]) else p: d for p, d in tree.items()
@@ -237,7 +237,7 @@ def _by_student(tree: Tree) -> Tree:
 
 
 def _unwrapped(tree: Tree) -> Tree:
-    """Without the one folder that everything is in."""
+    """Remove a single top-level folder."""
     while tree and len({p.split("/")[0] for p in tree}) == 1 and all("/" in p for p in tree):
         if MOODLE.match(next(iter(tree))):
             break

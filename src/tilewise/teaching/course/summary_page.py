@@ -1,6 +1,6 @@
 """Grades as HTML: one summary of the class, and one page per submission with its points, its faults and its source.
 
-Whatever a student wrote is text here: it is escaped, and the pages carry no script and allow none.
+Students' text is escaped, and the pages neither contain nor allow scripts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tilewise.teaching.course.class_report import common_faults, similar, suspic
 from tilewise.teaching.course.grading import Grade
 from tilewise.teaching.course.reports import described, item_name, kind_name, number, sentence
 
-MOST_LINES = 2000  # of a source that a page shows
+MOST_LINES = 2000  # of a source on a page
 STYLE = """
 :root { color-scheme: light dark; --good: #00694d; --bad: #a3320b; --rule: #8886; --tint: #fde3b8; }
 @media (prefers-color-scheme: dark) { :root { --good: #57cfa6; --bad: #ff9f7a; --tint: #543a12; } }
@@ -58,7 +58,7 @@ def save_feedback(grades: Sequence[Grade], assignment: Assignment, target: Path,
 
 
 def page_name(position: int, name: str) -> str:
-    """A file name of letters and digits for any name of a submission."""
+    """A file name of letters and digits for a submission's name."""
     return f"{position:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:40] or 'submission'}.html"
 
 
@@ -90,7 +90,7 @@ def class_page(grades: Sequence[Grade], names: Sequence[str], assignment: Assign
 
 
 def _about_the_class(grades: Sequence[Grade], language: str) -> str:
-    """The most common faults, calls to look at, submissions that resemble each other."""
+    """Tables of the most common faults, suspicious calls, and similar submissions."""
     faults = [
         (kind_name(c.kind, language), c.count, f"{c.name}, {c.file}:{c.line}", c.text) for c in common_faults(grades)
     ]

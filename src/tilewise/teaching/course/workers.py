@@ -1,5 +1,5 @@
-"""Worker processes that grade: each holds one submission at a time and is replaced when it crashes or takes too long,
-so a bad file affects no other."""
+"""Worker processes that grade: each takes one submission at a time and is replaced when it crashes or takes too long,
+so that a bad file affects no other."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tilewise.system.parent import end_with
 from tilewise.system.timing import Elapsed
 from tilewise.teaching.course.assignment import Assignment
 from tilewise.teaching.course.evidence import CRASHED, LATE
-from tilewise.teaching.course.grading import Grade, grade, grade_text, nothing
+from tilewise.teaching.course.grading import Grade, grade, grade_text, ungraded
 from tilewise.teaching.course.programs import START as PROGRAM_START
 from tilewise.teaching.course.submissions import Submission
 
-SECONDS = 2.0  # a file, by `system.timing.Elapsed`
+SECONDS = 2.0  # time limit of a file, by `system.timing.Elapsed`
 START = 60.0  # seconds that a process may take to start
-LOOK = 0.02  # seconds between two looks at workers that share their cores
-MEMORY = 4 << 30  # bytes of address space a worker may have, where the system has such a limit
+LOOK = 0.02  # seconds between checks of the workers' limits
+MEMORY = 4 << 30  # limit of a worker's address space in bytes, if the system has one
 
 
 @dataclass
 class Worker:
     process: Any
-    line: Connection
+    connection: Connection
     elapsed: Elapsed  # since it was started, or given its task
     limit: float = START
     ready: bool = False
@@ -36,7 +36,7 @@ class Worker:
     def end(self) -> None:
         self.process.kill()
         self.process.join()
-        self.line.close()
+        self.connection.close()
 
 
 def grade_all(
@@ -62,17 +62,17 @@ def grade_all(
                 if worker.ready and worker.task is None and waiting:
                     worker.task = waiting.pop()
                     worker.elapsed, worker.limit = Elapsed(worker.process.pid), seconds
-                    worker.line.send(worker.task[1])
+                    worker.connection.send(worker.task[1])
             busy = [w for w in workers if w.task or not w.ready]
-            answered = wait([w.line for w in busy], max(LOOK, min(w.limit - w.elapsed.seconds() for w in busy)))
+            answered = wait([w.connection for w in busy], max(LOOK, min(w.limit - w.elapsed.seconds() for w in busy)))
             for i, worker in enumerate(workers):
-                if worker.line in answered:
+                if worker.connection in answered:
                     if not _receive(worker, assignment, finish):
                         workers[i] = _replaced(worker, assignment, seed)
                 elif worker in busy and worker.elapsed.seconds() > worker.limit:
                     if worker.task is None:
                         raise RuntimeError(f"a grading process did not start within {START:g} s")
-                    finish(worker, nothing(worker.task[1], assignment, LATE, f"not done after {seconds:g} s"))
+                    finish(worker, ungraded(worker.task[1], assignment, LATE, f"not done after {seconds:g} s"))
                     workers[i] = _replaced(worker, assignment, seed)
     finally:
         for worker in workers:
@@ -83,11 +83,11 @@ def grade_all(
 def _receive(worker: Worker, assignment: Assignment, finish: Callable[[Worker, Grade], None]) -> bool:
     """Take a worker's answer; False when its process has ended."""
     try:
-        answer = worker.line.recv()
+        answer = worker.connection.recv()
     except (EOFError, OSError):
         if worker.task is None:
             raise RuntimeError("a grading process ended before it had anything to do") from None
-        finish(worker, nothing(worker.task[1], assignment, CRASHED, "the process that graded it ended"))
+        finish(worker, ungraded(worker.task[1], assignment, CRASHED, "the process that graded it ended"))
         return False
     if answer == "ready":
         worker.ready = True
@@ -110,7 +110,7 @@ def _replaced(worker: Worker, assignment: Assignment, seed: int) -> Worker:
     return _start(assignment, seed)
 
 
-def work(line: Connection, assignment: Assignment, seed: int) -> None:
+def work(connection: Connection, assignment: Assignment, seed: int) -> None:
     """The child: reports that it is ready, then answers each submission with its grade."""
     parent = multiprocessing.parent_process()
     if parent is not None and parent.pid is not None:
@@ -118,25 +118,25 @@ def work(line: Connection, assignment: Assignment, seed: int) -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # a whole program's process has its own limit
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # programs run in processes with their own limits
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if assignment.has_roles:
         warm = replace(assignment, points={"product": 1.0}, tests=())
         grade_text("__global__ void warm(float* A, float* B, float* C, int n) { C[0] = A[0] * B[0]; }", warm, seed)
-    line.send("ready")
+    connection.send("ready")
     while True:
         try:
-            submission = line.recv()
+            submission = connection.recv()
         except (EOFError, KeyboardInterrupt):
             return
-        line.send(grade_one(submission, assignment, seed))
+        connection.send(grade_one(submission, assignment, seed))
 
 
 def grade_one(submission: Submission, assignment: Assignment, seed: int) -> Grade:
     try:
         return grade(submission, assignment, seed)
     except (MemoryError, RecursionError) as error:
-        return nothing(submission, assignment, CRASHED, type(error).__name__)
+        return ungraded(submission, assignment, CRASHED, type(error).__name__)
     except Exception as error:  # our error, not the student's: the others are still graded
-        return nothing(submission, assignment, CRASHED, f"{type(error).__name__}: {error}")
+        return ungraded(submission, assignment, CRASHED, f"{type(error).__name__}: {error}")

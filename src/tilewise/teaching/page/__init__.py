@@ -1,4 +1,4 @@
-"""The learners' page: a traced run as one HTML file to step through, as pictures, as a notebook's output."""
+"""The learners' page: a traced run as one HTML file to step through, as SVG pictures, and as notebook output."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tilewise.teaching.page.views import Trace
 
 @dataclass(frozen=True, repr=False)
 class Page:
-    """Scenes, ready to be written: the kernel as it is first, then its variants, or the kernels compared."""
+    """Scenes to be written: the kernel, then its variants, or the two kernels compared."""
 
     scenes: tuple[Scene, ...]
     language: str = "en"
     compare: bool = False
-    left_out: int = 0  # variants that would have made the file too large
+    left_out: int = 0  # variants that were omitted to limit the file's size
     drops: tuple[str, ...] = field(default=())
     live: dict[str, Any] | None = None  # the editor's first text and its settings, on a page with a server
 
@@ -54,9 +54,9 @@ class Page:
         write_whole(Path(path), self.html)
         return Path(path)
 
-    def svg(self, phase: int = 0, block: int | None = None) -> str:
-        """One phase of one block as a picture for slides; the first recorded block by default."""
-        return self.trace.to_svg(phase, block, self.language)
+    def svg(self, phase: int = 0) -> str:
+        """One phase of the first recorded block as an SVG for slides."""
+        return self.trace.to_svg(phase, lang=self.language)
 
     def save_svgs(self, folder: str | Path) -> list[Path]:
         """Every phase of every recorded block: block-x0-y0-phase-1.svg and so on."""
@@ -80,10 +80,10 @@ def explore(
 ) -> Page:
     """The page of a kernel (a file, a text, a rung's name; the lecture notes' kernel by default) or of a `Trace`.
 
-    `settings` are those of `tw.trace`. A kernel brings its variants (`what_if`): each boundary check and each barrier
-    left out, for a missing barrier an order of threads that gives a wrong P, and the other tile widths. `compare`: a
-    second kernel, beside the first. `blocks` None records every block of a small grid, else the corners and the middle,
-    and the page says so.
+    `settings` are those of `tw.trace`. `what_if` adds variants of the kernel: without each boundary check and each
+    barrier, an order of threads in which a missing barrier gives a wrong P, and other tile widths. `compare`: a second
+    kernel beside the first. `blocks` None records every block of a small grid, else the corners and the middle, and
+    the page says so.
 
     >>> tw.explore("tiled_edges", shape=(3, 3, 3), tile=2, what_if=False).save("page.html")
     PosixPath('page.html')
@@ -110,7 +110,7 @@ def _explored(
     drops = drops_of(first)
     until = started + SHARE_OF_VARIANTS * (settings.get("limits") or DEFAULT).seconds
     variants, left_out = record_variants(scene, drops, settings, until)
-    alone = tuple(s.drops[0] for s in variants if len(s.drops) == 1 and not s.schedule)
+    single_drops = tuple(s.drops[0] for s in variants if len(s.drops) == 1 and not s.schedule)
     scenes = (
         scene,
         *failing_order(scene),
@@ -118,7 +118,7 @@ def _explored(
         *record_tiles(kernel, scene, settings, until),
         *record_walk(kernel),
     )
-    return Page(scenes, lang, drops=alone, left_out=left_out)
+    return Page(scenes, lang, drops=single_drops, left_out=left_out)
 
 
 __all__ = ["Page", "explore", "title_of"]

@@ -1,9 +1,7 @@
-"""Every edit of the live page runs in its own child process: its limits count from its own start, and one that
-cannot be stopped is killed while the server goes on.
+"""Runs every edit of the live page in its own child process with its own limits, which can be killed.
 
-The children are forked by a process that has one thread and everything imported, and that is forked itself before the
-server has threads. So no lock of another thread is inherited held, an edit takes no time to start, and each child's
-starting thread lives as long as the child does (`system.parent`).
+The children are forked by a single-threaded process with everything imported, which is forked before the server starts
+threads. So a child inherits no held lock, starts at once, and its parent thread outlives it (`system.parent`).
 """
 
 from __future__ import annotations
@@ -36,46 +34,46 @@ GONE = "the process that runs edits has ended: end this command and start it aga
 
 
 class Edits:
-    """Runs texts one after the other, each by `answer` in a child. Made before the process has other threads."""
+    """Runs texts one after the other, each by `answer` in a child. Must be made before the process starts threads."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._lock = threading.Lock()  # two at once would only slow each other down
-        self._line: Connection | None = None
+        self._lock = threading.Lock()  # one edit at a time
+        self._pipe: Connection | None = None
         if hasattr(os, "fork"):
-            self._line, theirs = Pipe()
+            self._pipe, theirs = Pipe()
             self._child = forked()
             if self._child == 0:
                 try:
-                    self._line.close()
+                    self._pipe.close()
                     _serve(theirs, answer)
                 finally:
                     os._exit(0)
             theirs.close()
 
     def run(self, text: str, order: bool = False) -> dict[str, Any]:
-        """Its scenes, or what is wrong with it and where; `order`: also the order of threads in which a race shows."""
+        """The scenes of a text, or its error and line; `order`: also an order of threads in which a race shows."""
         with self._lock:
-            if self._line is None:  # a system that cannot fork: only the limits inside the process apply
+            if self._pipe is None:  # no fork: only the limits inside the process apply
                 return self._answer(text, order)
             try:
-                self._line.send_bytes(bytes([order]) + text.encode("utf-8", "replace"))
-                answer: dict[str, Any] = json.loads(self._line.recv_bytes())
+                self._pipe.send_bytes(bytes([order]) + text.encode("utf-8", "replace"))
+                answer: dict[str, Any] = json.loads(self._pipe.recv_bytes())
             except (EOFError, OSError):
                 return _error(GONE)
             return answer
 
     def close(self) -> None:
-        if self._line is not None:
-            self._line.close()
+        if self._pipe is not None:
+            self._pipe.close()
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(self._child, signal.SIGKILL)
                 os.waitpid(self._child, 0)
 
 
-def answered(settings: Mapping[str, Any], text: str, order: bool = False) -> dict[str, Any]:
-    """The text run within its limits: one scene, and with `order` the order that fails where there is one (it takes
-    several times as long); or what is wrong."""
+def run_edit(settings: Mapping[str, Any], text: str, order: bool = False) -> dict[str, Any]:
+    """Run a text within its limits: its scene, with `order` also that of a failing order of threads (which takes
+    several times as long), or its error."""
     started = time.perf_counter()
     try:
         with budget.within(settings["limits"]):
@@ -93,7 +91,7 @@ def answered(settings: Mapping[str, Any], text: str, order: bool = False) -> dic
 
 
 def as_kernel(text: str) -> str:
-    """A text without `__global__` is still a text, not a file name."""
+    """The text with `__global__` in it, so that it is not taken for a file name."""
     return text if "__global__" in text else f"{text}\n// __global__"
 
 
@@ -102,10 +100,10 @@ def _error(message: str) -> dict[str, Any]:
 
 
 def _serve(line: Connection, answer: Answer) -> None:
-    """The process that forks the children: until the server is gone."""
+    """The process that forks the children, until the server ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles Ctrl-C
-    # A run with findings imports, compiles and caches what edits need; frozen, its pages stay shared with the children.
-    answered({"limits": DEFAULT}, COURSE.read_text(encoding="utf-8").replace(BARRIER, ""))
+    # A run with findings imports and compiles what edits need; gc.freeze keeps its pages shared with the children.
+    run_edit({"limits": DEFAULT}, COURSE.read_text(encoding="utf-8").replace(BARRIER, ""))
     gc.freeze()
     while True:
         try:

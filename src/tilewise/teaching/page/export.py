@@ -1,4 +1,4 @@
-"""One self-contained HTML file: template, style, scripts, languages and packed scenes put together."""
+"""Assembles the self-contained HTML file from template, styles, scripts, messages and packed scenes."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def in_frame(html: str) -> str:
     )
 
 
-DRAWN = ("t4", "a100", "rtx4090", "h100", "h200")  # one card of each kind: more rooflines cover one another
+DRAWN = ("t4", "a100", "rtx4090", "h100", "h200")  # one card of each kind: more rooflines would overlap
 
 
 def cards() -> list[dict[str, Any]]:
-    """The cards whose rooflines the page draws."""
-    from tilewise.core.machine import KNOWN_CARDS  # lazy: a trace printed as text takes 10 ms less without it
+    """The cards for the page's rooflines."""
+    from tilewise.core.machine import KNOWN_CARDS  # lazy: takes 10 ms, which a trace as text does not need
 
     return [
         {"key": key, "name": card.name, "flops": 2 * card.step_rate("float32"), "bandwidth": card.bandwidth}

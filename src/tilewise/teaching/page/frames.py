@@ -1,7 +1,7 @@
-"""The steps of the page: the events of one block, cut into frames that a person can follow.
+"""The page's steps: the events of one block, divided into frames.
 
-A frame is one step of an explanation: the block loads a tile (checked branch and filled branch
-together), every thread does one product, the block meets at a barrier, P is written.
+A frame is one step of an explanation: the block loads a tile (both branches of a boundary check), every thread computes
+one product, the block is at a barrier, P is written.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def frames_of(events: Events) -> list[PageFrame]:
 
 
 def _steps(events: Events) -> list[_Step]:
-    """Rows that happened at once, each with the stage it belongs to."""
+    """Simultaneous events as steps, each with its stage."""
     if not len(events):
         return []
     cuts = np.flatnonzero(np.diff(events.step)) + 1

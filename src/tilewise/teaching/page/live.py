@@ -1,7 +1,7 @@
-"""The page served on this machine only, with an editor or from a file that is watched: every change is run again.
+"""The live page: served to this machine only, with an editor or from a watched file; every change is run again.
 
 One address, with a token in it; requests without the token, for another host or from another origin are refused.
-The server keeps nothing: a change comes in, its scenes go out. The page contains no run of the file and requests one.
+The server is stateless: it answers a text with its scenes. The page contains no run of the file and requests it.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from tilewise.emulator.source.source import read_source
 from tilewise.errors import TilewiseError
 from tilewise.system.output import write_whole
 from tilewise.teaching.page import Page, explore
-from tilewise.teaching.page.edits import Edits, answered
+from tilewise.teaching.page.edits import Edits, run_edit
 from tilewise.teaching.page.payload import Scene
 from tilewise.teaching.page.recording import COURSE
 
 HOST = "127.0.0.1"
 MOST_BYTES = 200_000  # of a kernel
 POLL = 0.1  # seconds between looks at the watched file
-TICK = 1.0  # seconds within which a file may change twice and keep its time
-SECONDS = 3.0  # that a change may run, where no --limit says otherwise
+TICK = 1.0  # seconds within which two changes of a file may have the same mtime
+SECONDS = 3.0  # default time limit of a change
 PATIENCE = 20.0  # seconds that a request for news waits
-REQUEST = 10.0  # seconds that a request may take to come in, and an answer to go out
+REQUEST = 10.0  # seconds to receive a request, and to send an answer
 
 
 class Workbench:
-    """The kernel as it is now: its text, its number, and the scenes or the error that it gives.
+    """The kernel's current text, its version number, and its scenes or its error.
 
-    Made before the process has other threads (see `Edits`)."""
+    Must be made before the process starts threads (see `Edits`)."""
 
     def __init__(self, kernel: Path | None, watch: bool, settings: Mapping[str, Any]) -> None:
         self.file = kernel or COURSE
         self.watch = watch
         self.text, self.number = read_source(self.file).text, 0
         self._seen: tuple[int, ...] = ()  # nothing yet: the first look reads the file again
-        self._state, self._judging = threading.Lock(), threading.Lock()
-        self._judged: tuple[int, dict[str, Any]] = (-1, {})  # the last text of the file that was run
+        self._state, self._run_lock = threading.Lock(), threading.Lock()
+        self._last_run: tuple[int, dict[str, Any]] = (-1, {})  # the last text of the file that was run
         self._shown: dict[str, tuple[Scene, ...]] = {}
-        self._own = kernel is not None  # a file of the user's, which may be saved to
-        self._known = self.text  # what the page was given, or saved last
-        self.edits = Edits(partial(answered, {"limits": replace(DEFAULT, seconds=SECONDS), **settings}))
+        self._can_save = kernel is not None  # a file of the user's, which may be saved to
+        self._saved_text = self.text  # the text on disk when it was last read for the page or saved
+        self.edits = Edits(partial(run_edit, {"limits": replace(DEFAULT, seconds=SECONDS), **settings}))
 
     def close(self) -> None:
         self.edits.close()
@@ -64,16 +64,16 @@ class Workbench:
         while time.monotonic() < end:
             number, text = self.now()
             if number > known:
-                return {"number": number, "text": text, **self._judge(number, text)}
+                return {"number": number, "text": text, **self._run_once(number, text)}
             time.sleep(POLL)
         return {"number": known}
 
-    def _judge(self, number: int, text: str) -> dict[str, Any]:
-        """Run once for any number of pages."""
-        with self._judging:
-            if self._judged[0] != number:
-                self._judged = number, self.edits.run(text)
-            return self._judged[1]
+    def _run_once(self, number: int, text: str) -> dict[str, Any]:
+        """The answer for a version of the file, run once for all pages."""
+        with self._run_lock:
+            if self._last_run[0] != number:
+                self._last_run = number, self.edits.run(text)
+            return self._last_run[1]
 
     def now(self) -> tuple[int, str]:
         """The file's text and its number, which belong together."""
@@ -86,30 +86,30 @@ class Workbench:
                     if text != self.text:
                         self.text, self.number = text, self.number + 1
             except (OSError, TilewiseError):
-                pass  # an editor is just replacing it
+                pass  # an editor is replacing the file
             return self.number, self.text
 
     def save(self, text: str) -> dict[str, Any]:
-        """The text as the file, unless something else has written to it since."""
-        if not self._own or self.watch:
+        """Write the text to the file, unless another program has changed it since."""
+        if not self._can_save or self.watch:
             return {"error": "there is no file to save to: start with tilewise explore FILE --live"}
         with self._state:
             try:
-                if read_source(self.file).text not in (self._known, text):
+                if read_source(self.file).text not in (self._saved_text, text):
                     return {
                         "error": f"{self.file.name} has changed on disk since it was opened: it was not overwritten"
                     }
                 write_whole(self.file, text)
             except (OSError, TilewiseError) as error:
                 return {"error": str(error)}
-            self._known = self.text = text
+            self._saved_text = self.text = text
         return {}
 
     def page(self, language: str) -> str:
-        """The page to begin with: the file's text, and pictures of the course's kernel that stay hidden until the first
-        run of that text comes in."""
+        """The initial page: the file's text, and a scene of the course's kernel that is hidden until the first run of
+        the text arrives."""
         number, text = self.now()
-        live = {"text": text, "number": number, "watch": self.watch, "file": self.file.name, "saves": self._own}
+        live = {"text": text, "number": number, "watch": self.watch, "file": self.file.name, "saves": self._can_save}
         with self._state:
             if language not in self._shown:
                 made = explore(what_if=False, lang=language).scenes[:1]
@@ -118,7 +118,7 @@ class Workbench:
 
 
 class Incoming(io.RawIOBase):
-    """What a client sends, all of it by one deadline: half a request, or a byte now and then, holds no thread."""
+    """A client's request with one deadline for all of it, so that a slow client does not block a thread."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection, self._end = connection, time.monotonic() + REQUEST

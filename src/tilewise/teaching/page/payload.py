@@ -1,4 +1,4 @@
-"""Traces as the page carries them: their JSON with the frames' cuts beside the events, deflated, in base64."""
+"""Traces in the page's format: JSON of events and frames, deflated, in base64."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Scene:
-    """One run on the page: a kernel as it is, or with `drops` left out of it."""
+    """One run on the page: of a kernel, or of its variant without `drops`."""
 
     trace: TraceData
     title: str
     drops: tuple[str, ...] = ()
-    changed: tuple[int, ...] = ()  # lines that differ from the kernel as it is
+    changed: tuple[int, ...] = ()  # lines that differ from the original kernel
     tile: int | None = None  # a TILE_WIDTH other than the first scene's
     walk: bool = False  # the notes' 4×4 example, step by step
     schedule: bool = False  # thread by thread, in an order that gives a wrong P
 
     @cached_property
     def packed(self) -> str:
-        """Deflated JSON in base64; the page unpacks it with the browser's own DecompressionStream."""
+        """Deflated JSON in base64, which the page unpacks by the browser's DecompressionStream."""
         text = json.dumps(scene_json(self), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 

@@ -1,4 +1,4 @@
-"""One phase of one block as an SVG for slides: the figure of the lecture, drawn from the trace alone."""
+"""One phase of one block as an SVG for slides, like the lecture's figure, from the trace alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tilewise.teaching.trace.table import block_name, thread_name
 
 CELL, GAP, LABEL, EDGE = 44, 34, 26, 18
 SHARED_CELL = 60
-MOST = 32  # rows and columns of a matrix that a picture still shows
+MOST = 32  # largest number of rows or columns of a matrix in a picture
 
 STYLE = """
 text{font-family:system-ui,'Noto Sans','DejaVu Sans',sans-serif;fill:#1c2126}
@@ -122,7 +122,7 @@ class _Drawing:
         return "\n".join(lines)
 
     def _extent(self, role: str) -> Cell:
-        """Rows and columns to draw: the matrix, and what sticks out of it."""
+        """Rows and columns to draw: the matrix, and the cells of tiles outside it."""
         matrix = self.trace.matrices[role]
         rows, cols = matrix.values.shape
         requested = [a.requested for a in self.loads if a.array == matrix.name]
@@ -156,12 +156,12 @@ class _Drawing:
         lines = "".join(f"M{x} {y + r * CELL}h{cols * CELL}" for r in range(rows + 1))
         lines += "".join(f"M{x + c * CELL} {y}v{rows * CELL}" for c in range(cols + 1))
         self.parts.append(f'<path class="grid" d="{lines}"/>')
-        for access, cell in self._here(matrix):
+        for access, cell in self._accesses_of(matrix):
             self._mark(x + cell[1] * CELL, y + cell[0] * CELL, CELL, access.kind)
         self._values(role, matrix, x, y)
         self._outline(role, matrix, x, y)
         middle = CELL / 2
-        for access, cell in self._here(matrix):
+        for access, cell in self._accesses_of(matrix):
             if access.kind == SILENT and access.reached:
                 start = (x + cell[1] * CELL + middle, y + cell[0] * CELL + middle)
                 end = (x + (access.reached[1] + 0.8) * CELL, y + (access.reached[0] + 0.2) * CELL)
@@ -173,8 +173,8 @@ class _Drawing:
                 self.parts.append(f'<path class="reach" d="{points}" marker-end="url(#t-head)"/>')
         self.parts.append(f'<text class="name" x="{x:g}" y="{y - 8:g}">{escape(matrix.name)} {rows}×{cols}</text>')
 
-    def _here(self, matrix: Matrix) -> list[tuple[MemoryAccess, Cell]]:
-        """The phase's accesses of this matrix; a fill stands where the tile sticks out."""
+    def _accesses_of(self, matrix: Matrix) -> list[tuple[MemoryAccess, Cell]]:
+        """The phase's accesses of this matrix with their cells; a fill is at its tile's cell outside the matrix."""
         out = []
         for a in self.loads:
             array = self.geometry.feeds.get(a.target, "") if a.kind == FILLED else a.array
@@ -218,7 +218,7 @@ class _Drawing:
                 self._rect(x + left * CELL, y + top * CELL, width * CELL, height * CELL, "tile", 5)
 
     def _shared(self, x: float, y: float) -> tuple[float, float]:
-        """Shared tiles and the threads' registers; gives the bottom and the right end."""
+        """Draw the shared tiles and the threads' registers; returns the bottom and the right end."""
         side, bottom = x, y
         if self.geometry.sizes:
             self.parts.append(f'<text class="name" x="{x:g}" y="{y:g}">{self.say("svg.shared")}</text>')
@@ -229,13 +229,13 @@ class _Drawing:
             self._rect(left, top, cols * size, rows * size, "ground")
             for (r, c), held in sorted(self.loaded.shared.get(name, {}).items()):
                 at = (left + c * size, top + r * size)
-                self._mark(*at, size, held.kind, self._held(held.value, held.thread, *at, size))
+                self._mark(*at, size, held.kind, self._cell_text(held.value, held.thread, *at, size))
             self._rect(left, top, cols * size, rows * size, "tile", 5)
             bottom, side = max(bottom, top + rows * size), max(side, left + cols * size)
             left += cols * size + 24
         return self._registers(x, bottom + 40, side)
 
-    def _held(self, value: float, thread: int, x: float, y: float, size: int) -> str:
+    def _cell_text(self, value: float, thread: int, x: float, y: float, size: int) -> str:
         who = f'<text class="who" x="{x + size / 2:g}" y="{y + size - 7:g}">← {self._thread(thread)}</text>'
         return self._shown(value, x + size / 2, y + size / 2 + 2, size) + (who if size >= 56 else "")
 
@@ -267,7 +267,7 @@ class _Drawing:
         return y + 52, max(side, x + 290)
 
     def _legend(self, y: float, width: float) -> float:
-        """The four kinds, as many columns as fit; gives the height of the whole picture."""
+        """Draw the legend of the four kinds in as many columns as fit; returns the picture's height."""
         columns = max(1, int((width - EDGE) // 430))
         for i, kind in enumerate(KINDS):
             at = (EDGE + (i % columns) * 430, y + (i // columns) * 26)

@@ -19,16 +19,16 @@ from tilewise.teaching.trace import SOME
 from tilewise.teaching.trace.rungs import is_rung
 
 EVENTS_OF_A_BLOCK = 400_000
-EVENTS_FOR_COMBINATIONS = 1_000  # a run this small brings every combination of drops, a larger one each drop alone
+EVENTS_FOR_COMBINATIONS = 1_000  # for smaller runs every combination of drops is recorded, else each drop alone
 SHAPE, TILE = (3, 3, 3), 2  # the course's example with edges
 TILES = (2, 4, 8, 16)
-SHARE_OF_VARIANTS = 0.6  # of the seconds that a call may take
-PRODUCTS_FOR_TILES = 16**3  # a shape this small is recorded at all of them
+SHARE_OF_VARIANTS = 0.6  # of a call's time limit
+PRODUCTS_FOR_TILES = 16**3  # for smaller shapes all TILES are recorded
 COURSE = Path(__file__).with_name("course.cu")  # the kernel of the lecture notes
 
 
 def record(kernel: str | Path, blocks: Sequence[Sequence[int]] | str | None, settings: Mapping[str, Any]) -> Trace:
-    """A traced run, races with a failing order; `blocks` None: all of them, or a sample where they are many."""
+    """A traced run, with a failing order if there is a race; `blocks` None: all, or a sample of many."""
     made = trace(kernel, blocks=blocks or SOME, **{"adversarial": True, **with_defaults(kernel, settings)})
     if not made.blocks:
         why = "; ".join(f.message for f in made.run.faults) or "no block was recorded"
@@ -42,8 +42,7 @@ def record(kernel: str | Path, blocks: Sequence[Sequence[int]] | str | None, set
 
 
 def with_defaults(kernel: str | Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A rung of the ladder and the course's kernel are shown with the 3x3 example by default; M and N hold
-    different values."""
+    """The settings with the 3x3 example as the default of a rung and of the course's kernel."""
     own = dict(settings)
     if is_rung(kernel) or kernel == COURSE:
         own["tile"] = TILE if own.get("tile") is None else own["tile"]
@@ -54,9 +53,9 @@ def with_defaults(kernel: str | Path, settings: Mapping[str, Any]) -> dict[str, 
 def record_variants(
     scene: Scene, drops: tuple[Drop, ...], settings: Mapping[str, Any], until: float
 ) -> tuple[list[Scene], int]:
-    """The kernel without each of its checks and barriers, without several of them where that stays small; how many
-    combinations are left out. A variant that cannot be run by its text alone is left out too, and so are those not
-    started by `until` (time.monotonic)."""
+    """(variants without each check and barrier, and for small runs without several; the number of omitted
+    combinations). Variants that cannot be run by their text alone, or not started by `until` (time.monotonic), are
+    omitted."""
     run = scene.trace.run
     own = {**settings, "entry": run.entry, "grid": run.grid, "block": run.block, "shape": run.shape, "tile": run.tile}
     blocks = tuple(name_of(b, run.grid)[:2] for b in scene.trace.blocks)
@@ -81,13 +80,13 @@ def record_variants(
 
 
 def failing_order(scene: Scene) -> list[Scene]:
-    """The scene again, thread by thread in the order that gives a wrong P; none where no such order was found."""
+    """The scene thread by thread in an order that gives a wrong P; empty if none was found."""
     order = scene.trace.failing
     return [] if order is None else [replace(scene, trace=order, schedule=True)]
 
 
 def record_walk(kernel: str | Path) -> list[Scene]:
-    """The notes' 4×4 walk through the first block, where the page shows the notes' kernel."""
+    """The notes' 4×4 walk through the first block, for the notes' kernel only."""
     if kernel != COURSE:
         return []
     made = trace(kernel, shape=(4, 4, 4), tile=TILE)
@@ -95,7 +94,7 @@ def record_walk(kernel: str | Path) -> list[Scene]:
 
 
 def record_tiles(kernel: str | Path, scene: Scene, settings: Mapping[str, Any], until: float) -> list[Scene]:
-    """The same shape at the other tile widths, where the kernel takes them."""
+    """Scenes of the same shape at the other tile widths that the kernel supports."""
     run = scene.trace.run
     if run.tile is None or run.shape is None or prod(run.shape) > PRODUCTS_FOR_TILES:
         return []

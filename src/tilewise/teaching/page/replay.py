@@ -1,4 +1,4 @@
-"""What a block holds after any of its frames: shared cells, partial sums, cells of P. From the events alone."""
+"""The state of a block after any frame (shared cells, partial sums, cells of P), from the events alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MemoryAccess:
 
 @dataclass(frozen=True)
 class SharedValue:
-    """A shared cell: its value, the thread and kind of its last write, where that came from, the value before."""
+    """A shared cell: its value, the thread and kind of its last write, the value's origin, and the previous value."""
 
     value: float
     thread: int
@@ -69,7 +69,7 @@ class Replay:
         return state
 
     def last_of(self, phase: int, stage: str | None = None) -> int:
-        """The last frame of a phase (of one stage, where it is named); -1 where there is none."""
+        """The last frame of a phase, or of a stage of it; -1 if there is none."""
         fits = [i for i, f in enumerate(self.frames) if f.phase == phase and stage in (None, f.stage)]
         return fits[-1] if fits else -1
 
@@ -122,7 +122,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class TileGeometry:
-    """Where a block's tiles lie: `tiles[matrix][phase]` is the (row, column) of the tile's first cell."""
+    """The positions of a block's tiles: `tiles[matrix][phase]` is the (row, column) of the tile's first cell."""
 
     feeds: dict[str, str]  # shared array -> the matrix it is loaded from
     sizes: dict[str, Cell]  # shared array -> rows, columns
@@ -132,7 +132,7 @@ class TileGeometry:
 
 
 def geometry_of(replay: Replay) -> TileGeometry:
-    """Tiles and strips, from where loaded cells came and went; a tile sticks out where its matrix ends."""
+    """Tiles and strips, from the source and destination of loaded cells; edge tiles extend past their matrix."""
     feeds: dict[str, str] = {}
     sizes: dict[str, Cell] = {}
     tiles: dict[str, dict[int, Cell]] = {}

@@ -1,8 +1,7 @@
-"""What if: a kernel with one boundary check or one barrier taken out, as text → text.
+"""Variants of a kernel's text without a boundary check or a barrier.
 
-Which lines can go is read from the text and from a run of it: a check guards the lines whose loads come from M or N, or
-that store to P. The line keeps its place, with the removed text in a comment, so line numbers agree between a
-kernel and its variants.
+The candidates are found in the text and in a run of it: a check guards lines that load from M or N or store to P. The
+removed text becomes a comment on its line, so line numbers agree between a kernel and its variants.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from tilewise.emulator.machine.events import EventKind
 from tilewise.teaching.trace import TraceData
 
 CHECK, BARRIER = "check", "barrier"
-MOST = 6  # things that can be left out of one kernel
+MOST = 6  # drops of one kernel
 _BARRIER = re.compile(r"__syncthreads\s*\(\s*\)\s*;")
 _CHOICE = re.compile(r"=\s*(?P<condition>[^=;?]*<[^;?]*)\?")
 
 
 @dataclass(frozen=True)
 class Drop:
-    """One thing that can be left out: the text from `first` to `last` (columns, from 0) of a line (from 1)."""
+    """A removable check or barrier: the text from `first` to `last` (columns, from 0) of a line (from 1)."""
 
-    name: str  # check-M, check-N, check-P, barrier-1, barrier-2; check@12, barrier@9 where that does not say which
+    name: str  # check-M, check-N, check-P, barrier-1, barrier-2; check@12, barrier@9 if that is ambiguous
     line: int
     first: int
     last: int
@@ -37,7 +36,7 @@ class Drop:
 
 
 def drops_of(trace: TraceData) -> tuple[Drop, ...]:
-    """The boundary checks and the barriers of the kernel that this is a trace of."""
+    """The boundary checks and the barriers of the traced kernel."""
     lines = trace.source.split("\n")
     here = _body(lines, trace.run.entry)
     roles = _roles_by_line(trace)
@@ -49,7 +48,7 @@ def drops_of(trace: TraceData) -> tuple[Drop, ...]:
     ]
     if len(found) == 2:
         found = [replace(d, name=f"{BARRIER}-{i}") for i, d in enumerate(found, 1)]
-    return tuple([*_named_once(checks), *found][:MOST])
+    return tuple([*_unique_names(checks), *found][:MOST])
 
 
 def _body(lines: list[str], entry: str) -> range:
@@ -94,7 +93,7 @@ def _checks(lines: list[str], number: int, here: range, roles: dict[int, set[str
         end = _closing(code, match.end() - 1)
         if end is None or not re.search(r"[<>]", code[match.end() : end]):
             continue
-        if re.match(r"\s*\{?\s*return\s*;", code[end + 1 :]):  # everything behind it is guarded
+        if re.match(r"\s*\{?\s*return\s*;", code[end + 1 :]):  # it guards all that follows
             out.append(Drop("check-P", number, match.start(), code.index(";", end) + 1))
             continue
         guarded = _guarded(lines, number, end, here)
@@ -116,7 +115,7 @@ def _check_name(touched: set[str], line: int) -> str:
 
 
 def _closing(code: str, at: int) -> int | None:
-    """Where the parenthesis that opens at `at` closes, on the same line."""
+    """The position of the parenthesis that closes the one at `at`, on the same line."""
     depth = 0
     for i in range(at, len(code)):
         depth += {"(": 1, ")": -1}.get(code[i], 0)
@@ -150,8 +149,8 @@ def _otherwise(lines: list[str], guarded: range, here: range) -> range:
     return range(0)
 
 
-def _named_once(checks: list[Drop]) -> list[Drop]:
-    """Two lines with the same name are named by their line numbers."""
+def _unique_names(checks: list[Drop]) -> list[Drop]:
+    """Drops with ambiguous names are named by their line numbers."""
     count = Counter(d.name for d in checks)
     return [d if count[d.name] == 1 else replace(d, name=f"{CHECK}@{d.line}") for d in checks]
 

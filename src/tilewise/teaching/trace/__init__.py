@@ -28,7 +28,7 @@ from tilewise.teaching.trace.trace_data import Matrix, TraceData
 
 ALL, SOME, CORNER = "all", "some", ((0, 0),)
 EVENTS = 120_000  # of all blocks of a page together
-EVENTS_OF_A_PRODUCT = 4  # two reads, a sum, and its share of loads and barriers
+EVENTS_OF_A_PRODUCT = 4  # two reads, a sum, and a share of loads and barriers
 
 
 def trace(
@@ -86,7 +86,7 @@ def trace(
 
 
 def some_blocks(done: Simulation, recorded: Any) -> Any:
-    """The blocks that a page shows, by the events of those recorded: all of them, or some (bx, by)."""
+    """The blocks for a page, by the number of events recorded so far: all, or some (bx, by)."""
     across, down, deep = done.geometry.grid
     if done.recorder is None or done.geometry.blocks == 1:
         return recorded
@@ -197,7 +197,7 @@ def _prepare(kernel: str | Path, entry: str | None, defines: Any, tile: int | No
 
 
 def _first_tiled(prepared: list[Prepared]) -> Prepared:
-    """Of several kernels, the first that multiplies through shared memory; else the first that multiplies."""
+    """The first kernel that multiplies through shared memory, else the first that multiplies, else the first."""
     multiply = [p for p in prepared if p.multiplies]
     for one in multiply:
         if uses_shared(one.function):
@@ -206,7 +206,7 @@ def _first_tiled(prepared: list[Prepared]) -> Prepared:
 
 
 def default_shape(tile: int) -> Shape:
-    """Two phases, the second with an edge."""
+    """A shape with two phases, the second with an edge."""
     side = max(2, 2 * tile - 1)
     return side, side, side
 

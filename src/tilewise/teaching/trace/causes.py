@@ -1,4 +1,4 @@
-"""Findings by root cause: a missing barrier once, with its consequences under it.
+"""Findings grouped by root cause: a missing barrier is listed once, with its consequences.
 
 A cause is the finding closest to the mistake; `alike` are other findings of the same mistake, `symptoms` its
 consequences (wrong products, races of stores that leave their row), which are only counted."""
@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tilewise.emulator.machine.findings import Basis, Finding, Kind
-from tilewise.teaching.trace.grouping import Seen
+from tilewise.teaching.trace.grouping import FindingRuns
 
-# the closer to the mistake, the earlier: a symptom never precedes its cause
+# kinds by their distance from the mistake, causes before symptoms
 FIRST = (
     Kind.ASSERTION, Kind.LAUNCH, Kind.DIVERGENT_BARRIER, Kind.RACE, Kind.UNINITIALISED_READ, Kind.INDEX_OVERFLOW,
     Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN, Kind.UNCOVERED, Kind.WRONG_PRODUCT,
@@ -19,16 +19,16 @@ FIRST = (
 ORDER = (
     *(kind for kind in Kind if kind not in FIRST),
     *FIRST,
-)  # first what only whole programs have
+)  # kinds of whole programs first
 
 OUTSIDE = (Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN)  # accesses that leave their row
 
 
 @dataclass
 class Cause:
-    lead: Seen
-    alike: list[Seen] = field(default_factory=list)
-    symptoms: list[Seen] = field(default_factory=list)
+    lead: FindingRuns
+    alike: list[FindingRuns] = field(default_factory=list)
+    symptoms: list[FindingRuns] = field(default_factory=list)
 
     @property
     def entry(self) -> str:
@@ -39,9 +39,9 @@ class Cause:
         return self.lead.basis
 
 
-def causes_of(seen: Iterable[Seen]) -> list[Cause]:
-    """The causes among the findings: those that were seen, then those of other sizes."""
-    groups: dict[tuple[int, str, tuple[object, ...]], list[Seen]] = {}
+def group_by_cause(seen: Iterable[FindingRuns]) -> list[Cause]:
+    """The causes of the findings, by their basis: seen, at other sizes, undecided."""
+    groups: dict[tuple[int, str, tuple[object, ...]], list[FindingRuns]] = {}
     for one in seen:
         entry = one.runs[0].entry
         groups.setdefault((_rank(one.basis), entry, _mistake(one.finding)), []).append(one)
@@ -52,7 +52,7 @@ def causes_of(seen: Iterable[Seen]) -> list[Cause]:
     out: list[Cause] = []
     for _, causes in sorted(made.items(), key=lambda item: item[0][0]):
         causes.sort(key=lambda c: (depth(c.lead.finding), c.lead.finding.line))
-        out += _folded(causes)
+        out += _attach_symptoms(causes)
     return out
 
 
@@ -82,8 +82,8 @@ def depth(finding: Finding) -> int:
     return place if finding.kind is not Kind.RACE or shared_race(finding) else ORDER.index(Kind.UNCOVERED)
 
 
-def _folded(causes: list[Cause]) -> list[Cause]:
-    """Symptoms go under the first cause."""
+def _attach_symptoms(causes: list[Cause]) -> list[Cause]:
+    """Move symptoms to the first cause."""
     kept: list[Cause] = []
     for cause in causes:
         finding = cause.lead.finding

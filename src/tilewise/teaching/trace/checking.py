@@ -1,4 +1,4 @@
-"""`check`: which launches of each kernel are run, and the report over all of them. Kernels are judged one by one."""
+"""`check`: chooses the launches of each kernel, runs them, and makes the report. Kernels are judged one by one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tilewise.emulator.machine.findings import Severity
 from tilewise.emulator.parse.tree import Function
 from tilewise.errors import EngineError, KernelError, LimitError, TilewiseError, UsageError
 from tilewise.teaching.trace.launch import Run, Shape, as_shape, copied, launch_for, run_of
-from tilewise.teaching.trace.program_run import ENTRY, as_run, grounds_of, launched, not_run, run_of_program, weigh
+from tilewise.teaching.trace.program_run import ENTRY, as_run, correct, grounds_of, launched, not_run, run_of_program
 from tilewise.teaching.trace.report import CheckReport
 from tilewise.teaching.trace.rungs import RungText
 
@@ -31,7 +31,7 @@ LARGEST_PROBE = 128  # the largest side of a block or tile that is probed
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """The arguments of `check`. Where they name a shape, a launch or arguments, only that launch is run."""
+    """The arguments of `check`. If they have a shape, a launch or arguments, only that launch is run."""
 
     shape: Any
     grid: Sequence[int] | None
@@ -52,8 +52,8 @@ class CheckRequest:
 
 
 def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
-    """Every kernel on its own: one that cannot be run does not keep the others from being judged. A program's `main`
-    is run first: the launches that it makes are judged as they were made."""
+    """Judge every kernel independently of the others' errors. A program's `main` is run first, and its launches are
+    judged with its own arguments."""
     program = _program(loaded, request)
     records = program.launches if program is not None and not program.wanted else []
     runs: list[Run] = []
@@ -101,7 +101,7 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
 
 
 def _chosen(loaded: Loaded, request: CheckRequest, program: ProgramReport | None) -> list[Function]:
-    """The kernels to judge one by one; none where they are all in other files, which the program's own run has read."""
+    """The kernels to judge one by one; none if all are in other files, which the program's own run has covered."""
     if loaded.table.entities.kernels or loaded.refused or program is None or request.entry is not None:
         return choose(loaded, request.entry)
     if not_run(program) or not program.launches:
@@ -120,7 +120,7 @@ def _with_program(
     loaded: Loaded, request: CheckRequest, runs: list[Run], grounds: dict[str, str], failed: dict[str, TilewiseError],
     program: ProgramReport | None, tiles: set[str],
 ) -> tuple[list[Run], ProgramReport | None]:  # fmt: skip
-    """Where there is a main, its own run comes first and decides what the kernels' findings rest on."""
+    """Put the run of main first, and correct the basis of the kernels' findings by it."""
     if program is None or request.entry is not None:
         return runs, None
     if not_run(program):
@@ -132,7 +132,7 @@ def _with_program(
         return runs, None
     for name in launched(program) & failed.keys():  # run by main, with every check
         del failed[name]
-    runs = weigh(program, runs)
+    runs = correct(program, runs)
     grounds[ENTRY] = grounds_of(program)
     return [as_run(program, loaded.source.name, runs, tiles), *runs], program
 

@@ -1,4 +1,4 @@
-"""What `check` finds in a text while it is written: diagnostics by line, and the memory traffic of every line."""
+"""`check` for editors: diagnostics by line, and the memory traffic of every line."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tilewise.errors import KernelError, TilewiseError
 from tilewise.i18n.messages import say
 from tilewise.teaching.trace import check, trace
 from tilewise.teaching.trace.findings_text import change_of, evidence_of, message_of
-from tilewise.teaching.trace.grouping import same_place
+from tilewise.teaching.trace.grouping import by_place
 from tilewise.teaching.trace.trace_data import TraceData
 
 LEVELS = {Basis.SEEN: "error", Basis.OTHER_SIZES: "warning", Basis.UNDECIDED: "information"}
 
 
 def diagnosed(text: str, path: Path | None, language: str, limits: Limits) -> dict[str, Any]:
-    """`diagnostics` and `hovers` (by line) of a text; of the file itself where it holds that text, because headers
-    beside it are found then."""
+    """`diagnostics` and `hovers` (by line) of a text. If the file has the same text it is checked instead, so that
+    headers beside it are found."""
     kernel: str | Path = text if "__global__" in text else f"{text}\n// __global__"
     try:
         if path is not None and read_source(path).text == text:
@@ -37,7 +37,7 @@ def diagnosed(text: str, path: Path | None, language: str, limits: Limits) -> di
         return {"diagnostics": [_refused(str(error).splitlines()[0], error.line, error.column)], "hovers": {}}
     except TilewiseError as error:
         return {"diagnostics": [_refused(str(error), None, None)], "hovers": {}}
-    found = [_diagnostic(one.finding, language) for one in same_place(report.runs, tuple(Severity))]
+    found = [_diagnostic(one.finding, language) for one in by_place(report.runs, tuple(Severity))]
     try:
         hovers = traffic_of(trace(kernel, limits=limits, blocks="all"), language)
     except TilewiseError:
@@ -46,7 +46,7 @@ def diagnosed(text: str, path: Path | None, language: str, limits: Limits) -> di
 
 
 def traffic_of(made: TraceData, language: str = "en") -> dict[int, str]:
-    """By line: how many elements of which array its threads load or store, and how often each of them."""
+    """By line: the number of elements of each array that its threads load or store, and of distinct ones."""
     texts: dict[int, list[str]] = {}
     shape = "x".join(map(str, made.run.shape)) if made.run.shape else "–"
     for kind, key in ((EventKind.LOAD, "load"), (EventKind.STORE, "store"), (EventKind.USE, "use")):

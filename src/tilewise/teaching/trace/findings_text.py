@@ -14,7 +14,7 @@ from tilewise.i18n.messages import say
 from tilewise.i18n.translation import translated, translation
 from tilewise.system.quantities import coordinates
 from tilewise.teaching.trace.causes import FIRST
-from tilewise.teaching.trace.grouping import Group, Seen, by_line_and_threads, same_place, thread_lines
+from tilewise.teaching.trace.grouping import FindingRuns, Group, by_line_and_threads, by_place, thread_lines
 from tilewise.teaching.trace.launch import Run
 
 CELLS_SHOWN = 4
@@ -28,7 +28,7 @@ def findings_text(
 ) -> str:  # fmt: skip
     """The findings of some runs, grouped by source line and thread set; `of` is how many runs there were."""
     lines: dict[tuple[str, int], list[str]] = {}
-    for group in by_line_and_threads(same_place(runs, severities)):
+    for group in by_line_and_threads(by_place(runs, severities)):
         place = group.place
         key = (place.file, place.line) if place else ("", 0)
         if key not in lines:
@@ -58,8 +58,8 @@ def quoted(place: Place) -> list[str]:
     return [str(place), number + line[indent:].rstrip(), " " * (len(number) - 2) + "| " + caret[indent:]]
 
 
-def finding_lines(one: Seen, details: Sequence[str], width: int, of: int, lang: str, indent: str) -> list[str]:
-    """What happened; below it `details`, the evidence, the shapes where there were several runs, what to change."""
+def finding_lines(one: FindingRuns, details: Sequence[str], width: int, of: int, lang: str, indent: str) -> list[str]:
+    """The message, `details`, the evidence, the shapes if there were several runs, and the change."""
     f = one.finding
     below = [*details, evidence_of(f, lang)]
     if of > 1 and one.shapes:
@@ -70,7 +70,7 @@ def finding_lines(one: Seen, details: Sequence[str], width: int, of: int, lang: 
 
 
 def cells(finding: Finding, lang: str = "en") -> list[str]:
-    """Which thread requested which cell and reached which, where that adds to the message."""
+    """The requested and the reached cell of each thread, if there are several."""
     lines = []
     for t in finding.touches:
         if t.requested is None or not t.thread or len(t.requested) != 2:
@@ -99,8 +99,8 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
 def summary(runs: Iterable[Run], lang: str = "en") -> str:
     """One line: how many faults, how many costs and notes."""
     runs = list(runs)
-    faults = len(same_place(runs))
-    rest = len(same_place(runs, (Severity.COST, Severity.NOTE)))
+    faults = len(by_place(runs))
+    rest = len(by_place(runs, (Severity.COST, Severity.NOTE)))
     text = say(lang, "verdict.some", count=faults) if faults else say(lang, "verdict.none")
     return text + (f", {say(lang, 'verdict.costs', count=rest)}" if rest else "")
 
@@ -125,7 +125,7 @@ def message_of(f: Finding, language: str) -> str:
 
 
 def evidence_of(f: Finding, language: str) -> str:
-    """The numbers that prove it, where the message does not contain them."""
+    """The finding's numbers, unless they are in the message."""
     if language == "en":
         return f.evidence if f.evidence not in f.message else ""
     return wrong_cells_of(f, language) or translated(f.evidence, language)
@@ -148,7 +148,7 @@ def sentence_of(f: Finding, language: str) -> str:
 
 
 def wrong_cells_of(f: Finding, language: str) -> str:
-    """How many cells of P are wrong, and one of them with both values."""
+    """The number of wrong cells of P, and an example with both values."""
     if f.wrong is None:
         return ""
     key = {"first to last": "wrong.first", "last to first": "wrong.last"}.get(f.wrong.order, "wrong.together")

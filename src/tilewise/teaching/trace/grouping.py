@@ -1,4 +1,4 @@
-"""Findings grouped for reports: one per source place, for any number of shapes, with its threads."""
+"""Findings grouped for reports: one for each source place over all shapes, with its threads."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Threads = frozenset[tuple[Name, Name]]  # (block, thread)
 
 
 @dataclass
-class Seen:
-    """A finding as the first run showed it, and every run that showed the same at the same place."""
+class FindingRuns:
+    """A finding of the first run, and all runs with the same finding at the same place."""
 
     finding: Finding
     runs: list[Run] = field(default_factory=list)
@@ -25,7 +25,7 @@ class Seen:
 
     @property
     def basis(self) -> Basis:
-        """Seen in one of the runs is seen."""
+        """SEEN if any of the runs has it."""
         return Basis.SEEN if Basis.SEEN in self.bases else self.finding.basis
 
     @property
@@ -39,30 +39,30 @@ class Group:
 
     place: Place | None
     threads: Threads
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[FindingRuns] = field(default_factory=list)
 
 
 def shape_name(run: Run) -> str:
     return "x".join(map(str, run.shape)) if run.shape is not None else "as given"
 
 
-def same_place(runs: Iterable[Run], severities: Sequence[Severity] = (Severity.FAULT,)) -> list[Seen]:
-    """Every finding once, in the order of the source."""
-    found: dict[tuple[object, ...], Seen] = {}
+def by_place(runs: Iterable[Run], severities: Sequence[Severity] = (Severity.FAULT,)) -> list[FindingRuns]:
+    """Every finding once, with its runs, in source order."""
+    found: dict[tuple[object, ...], FindingRuns] = {}
     for run in runs:
         for f in run.findings:
             if f.severity not in severities:
                 continue
             column = f.place.column if f.place else 0
             key = (run.entry, f.line, column, f.kind, f.array, f.access, f.hazard, f.scope)
-            one = found.setdefault(key, Seen(f))
+            one = found.setdefault(key, FindingRuns(f))
             one.runs.append(run)
             one.bases.append(f.basis)
     return sorted(found.values(), key=lambda s: (s.finding.severity != Severity.FAULT, s.finding.line))
 
 
-def by_line_and_threads(seen: Iterable[Seen]) -> list[Group]:
-    """The findings of a line next to each other, those of the same threads in one group."""
+def by_line_and_threads(seen: Iterable[FindingRuns]) -> list[Group]:
+    """Findings grouped by line and by the set of their threads."""
     groups: dict[tuple[object, ...], Group] = {}
     for one in seen:
         place = one.finding.place
@@ -73,7 +73,7 @@ def by_line_and_threads(seen: Iterable[Seen]) -> list[Group]:
 
 
 def _by_rows(who: tuple[Name, Name]) -> tuple[Name, Name]:
-    """Sorted as the hardware numbers them: x counts first."""
+    """Sort key of the hardware's numbering: x varies fastest."""
     return who[0][::-1], who[1][::-1]
 
 
@@ -87,8 +87,8 @@ def thread_lines(threads: Threads, most: int = 3, lang: str = "en") -> list[str]
     for block, mine in blocks.items():
         alike.setdefault(tuple(mine), []).append(block)
     lines = []
-    for members, homes in alike.items():
-        home = say(lang, "check.blocks", count=len(homes), blocks=names(homes, lang=lang))
+    for members, same_threads in alike.items():
+        home = say(lang, "check.blocks", count=len(same_threads), blocks=names(same_threads, lang=lang))
         lines.append(say(lang, "check.threads", count=len(members), threads=names(members, lang=lang), blocks=home))
     if len(lines) > most:
         left = sum(map(len, list(alike.values())[most - 1 :]))

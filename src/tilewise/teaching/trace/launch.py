@@ -1,4 +1,4 @@
-"""One launch of a kernel: its grid and block, and the `Run` that comes of it."""
+"""One launch of a kernel: its grid and block, and its `Run`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Run:
 def launch_for(
     rung: RungText | None, shape: Shape | None, grid: Sequence[int] | None, block: Sequence[int] | None
 ) -> tuple[Sequence[int] | None, Sequence[int] | None]:
-    """A rung's grid covers P by the rung's geometry; a file brings its own launch."""
+    """Grid and block: those given, else a rung's geometry; a file has its own launch."""
     if rung is None or shape is None:
         return grid, block
     return grid or rung.grid(shape), block or rung.geometry.block

@@ -1,7 +1,7 @@
-"""`check` first runs the program itself, where it has a main: what that run shows counts as seen.
+"""`check` first runs the program itself, if it has a main; findings of that run have the basis SEEN.
 
-A run that came to its end covers the launches it made: a fault that would have occurred in them, and that only a probe
-with another shape shows, counts as one at other sizes."""
+If that run ended normally, it covers its own launches: a fault that only a probe with another shape shows has the basis
+OTHER_SIZES."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tilewise.errors import KernelError, TilewiseError
 from tilewise.teaching.trace.launch import Run
 from tilewise.teaching.trace.report import CheckReport
 
-SHARE = 0.5  # of the time that a check may take
-INTERPRET = 2.0  # seconds
+SHARE = 0.5  # of the check's time limit
+INTERPRET = 2.0  # seconds of interpretation, before kernels are compiled
 MAIN = re.compile(r"\bmain\s*\(")
 ALLOCATES = re.compile(
     r"\bcuda(Malloc|HostAlloc|HostRegister)|__device__|__managed__|\bdevice_vector\b"
 )  # a main without any of these beside a kernel with pointers is only a sketch
 POINTERS = re.compile(r"__global__[^{;]*\([^)]*[*\[]")
-MET = frozenset({  # what the program's own run would have shown
+BY_MAIN = frozenset({  # what the program's own run would have shown
     Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED_READ, Kind.DIVERGENT_BARRIER, Kind.RACE, Kind.LAUNCH, Kind.ASSERTION,
 })  # fmt: skip
 ENTRY = "main"
@@ -37,9 +37,9 @@ ENTRY = "main"
 def run_of_program(
     source: Source, defines: Mapping[str, str | int], limits: Limits, unsafe: bool = False
 ) -> ProgramReport | None:
-    """The program's own run; None where it has no main.
+    """The program's own run; None if it has no main.
 
-    `unsafe`: also where the system has no sandbox for it."""
+    `unsafe`: also if the system has no sandbox for it."""
     texts = [source.text, *(other.text for other in getattr(source, "others", ()) if Path(other.name).is_file())]
     sketch = POINTERS.search(source.text) is not None and not any(map(ALLOCATES.search, texts))
     if not MAIN.search(source.text) or sketch:
@@ -62,7 +62,7 @@ def run_of_program(
 
 
 def _renamed(program: ProgramReport, path: str, name: str) -> ProgramReport:
-    """The report with the text's own name where it names the file that stood for it."""
+    """The report with the temporary file's path replaced by the text's name."""
     for finding in program.findings:
         if finding.place is not None and finding.place.file == path:
             finding.place = replace(finding.place, file=name)
@@ -70,7 +70,7 @@ def _renamed(program: ProgramReport, path: str, name: str) -> ProgramReport:
 
 
 def not_run(program: ProgramReport) -> bool:
-    """Whether there is no run to report: no sandbox, refused, in want of arguments, or its process failed."""
+    """Whether there is no run to report: no sandbox, refused, missing arguments, or a failed process."""
     return program.ended in (UNCONFINED, "failed", "refused") or bool(program.wanted)
 
 
@@ -80,8 +80,8 @@ def launched(program: ProgramReport) -> set[str]:
 
 
 def as_run(program: ProgramReport, file: str, runs: list[Run], tiles: set[str]) -> Run:
-    """The program's run beside those of its kernels, without findings that theirs report in more detail. `tiles`:
-    shared arrays of which those runs decided whether a cell without a value reached any result."""
+    """The program's run as a `Run`, without findings that the kernels' runs report in more detail. `tiles`: shared
+    arrays whose uninitialised reads those runs have already judged."""
     reported = {(f.kind, f.line) for run in runs for f in run.findings if f.basis is Basis.SEEN}
     mine = [
         f
@@ -93,7 +93,7 @@ def as_run(program: ProgramReport, file: str, runs: list[Run], tiles: set[str]) 
 
 
 def grounds_of(program: ProgramReport) -> str:
-    """What the verdict on the program rests on."""
+    """The basis of the verdict on the program, as a sentence."""
     launches = len(program.launches)
     many = f"{launches} launch{'es' if launches != 1 else ''}"
     if program.ended == "limit":
@@ -106,7 +106,7 @@ def grounds_of(program: ProgramReport) -> str:
 def program_alone(
     kernel: str | Path, defines: Mapping[str, str | int], limits: Limits, error: KernelError, unsafe: bool
 ) -> CheckReport:
-    """A file whose kernels cannot be read one by one, but that runs: the run is the verdict."""
+    """The report of a file whose kernels cannot be read one by one: that of the program's own run."""
     try:
         source = read_source(kernel)
     except TilewiseError:
@@ -118,7 +118,7 @@ def program_alone(
     return CheckReport(source.name, (run,), {ENTRY: grounds_of(program)}, {"its kernels": str(error)}, program)
 
 
-def weigh(program: ProgramReport, runs: list[Run]) -> list[Run]:
+def correct(program: ProgramReport, runs: list[Run]) -> list[Run]:
     """The kernels' findings with their basis corrected by the program's own run."""
     shown = {(f.kind, f.line) for f in program.findings}
     whole: dict[str, bool] = {}
@@ -129,17 +129,17 @@ def weigh(program: ProgramReport, runs: list[Run]) -> list[Run]:
     out = []
     for run in runs:
         findings = tuple(
-            _weighed(f, shown, done and run.entry in whole, whole.get(run.entry, False)) for f in run.findings
+            _correct(f, shown, done and run.entry in whole, whole.get(run.entry, False)) for f in run.findings
         )
         out.append(replace(run, findings=findings))
     return out
 
 
-def _weighed(finding: Finding, shown: set[tuple[Kind, int]], launched: bool, whole: bool) -> Finding:
+def _correct(finding: Finding, shown: set[tuple[Kind, int]], launched: bool, whole: bool) -> Finding:
     if finding.severity is not Severity.FAULT:
         return finding
     if (finding.kind, finding.line) in shown:
         finding.basis = Basis.SEEN
-    elif launched and finding.basis is Basis.SEEN and finding.kind in MET and (whole or finding.kind is not Kind.RACE):
+    elif launched and finding.basis is Basis.SEEN and finding.kind in BY_MAIN and (whole or finding.kind != Kind.RACE):
         finding.basis = Basis.OTHER_SIZES
     return finding

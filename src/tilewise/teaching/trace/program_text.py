@@ -1,4 +1,4 @@
-"""What `tilewise run` prints about a program besides the program's own output."""
+"""The report of `tilewise run` on stderr."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def ordered(report: ProgramReport) -> list[Finding]:
     return sorted(found, key=lambda f: (order[f.severity], depth(f), f.line))
 
 
-def program_text(report: ProgramReport, width: int = 80, everything: bool = False, lang: str = "en") -> str:
+def program_text(report: ProgramReport, everything: bool = False, lang: str = "en") -> str:
     """The text for stderr; empty where there is nothing to report."""
     findings = ordered(report)
     lines = [say(lang, "run.no.input"), ""] if report.wanted == "input" and findings else []
     shown = findings if everything else findings[:SHOWN]
     for finding in shown:
-        lines += _finding(finding, width, lang)
+        lines += _finding(finding, lang)
     if len(findings) > len(shown):
         lines.append(say(lang, "run.more", count=len(findings) - len(shown)))
     lines += [translated(note, lang) for note in report.notes]
@@ -43,7 +43,7 @@ def program_text(report: ProgramReport, width: int = 80, everything: bool = Fals
     return "\n".join(lines).strip()
 
 
-def _finding(finding: Finding, width: int, lang: str) -> list[str]:
+def _finding(finding: Finding, lang: str) -> list[str]:
     place = finding.place
     kind, message = kind_label(finding.kind, lang), message_of(finding, lang)
     if finding.count > 1 and not finding.touches:
@@ -52,5 +52,5 @@ def _finding(finding: Finding, width: int, lang: str) -> list[str]:
     if place is not None:
         lines = [f"{place.file}:{place.line}: {kind}", *(f"  {part}" for part in place.caret().split("\n"))]
     for text in (message, translated(finding.evidence, lang), change_of(finding, lang)):
-        lines += textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="  ")
+        lines += textwrap.wrap(text, 80, initial_indent="  ", subsequent_indent="  ")
     return [*lines, ""]

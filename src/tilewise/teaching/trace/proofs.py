@@ -98,8 +98,8 @@ def prove_file(
 
 
 def sentences(kernel: str | Path, language: str, findings: bool, limits: Limits, **options: Any) -> list[str]:
-    """A line a kernel behind the verdict of `check`: proved for every size, or the smallest that fails; nothing where
-    z3 is not there, or has no answer in time. `findings`: a fault was seen."""
+    """Lines after the verdict of `check`: for each kernel that it is proved for every size, or the smallest size that
+    fails; empty without z3 or after SECONDS. `findings`: whether a fault was seen."""
     if not available():
         return []
     try:

@@ -11,7 +11,7 @@ from tilewise.emulator.machine.findings import Basis, Finding, Kind, Severity
 from tilewise.i18n.messages import say
 from tilewise.i18n.translation import translated
 from tilewise.system.quantities import extent
-from tilewise.teaching.trace.causes import Cause, causes_of
+from tilewise.teaching.trace.causes import Cause, group_by_cause
 from tilewise.teaching.trace.findings_text import (
     change_of,
     finding_lines,
@@ -22,7 +22,7 @@ from tilewise.teaching.trace.findings_text import (
     quoted,
     wrapped,
 )
-from tilewise.teaching.trace.grouping import same_place, shape_name, thread_lines
+from tilewise.teaching.trace.grouping import by_place, shape_name, thread_lines
 from tilewise.teaching.trace.launch import SCHEMA, Run
 from tilewise.teaching.trace.strict_json import strict
 
@@ -51,11 +51,11 @@ class CheckReport:
     @property
     def causes(self) -> list[Cause]:
         """The faults, grouped by the mistake that causes them."""
-        return causes_of(same_place(self.runs))
+        return group_by_cause(by_place(self.runs))
 
     @property
     def faults(self) -> tuple[Finding, ...]:
-        """As many as `tilewise check` counts: of each cause that was seen, the finding closest to the mistake."""
+        """The faults that `tilewise check` counts: for each cause seen, the finding closest to the mistake."""
         return tuple(cause.lead.finding for cause in self.causes if cause.basis is Basis.SEEN)
 
     @property
@@ -70,7 +70,7 @@ class CheckReport:
 
     @property
     def undecided(self) -> tuple[Finding, ...]:
-        """What would be a fault under a launch that the file does not contain."""
+        """Faults under launches that the file does not contain."""
         return self._faults(Basis.UNDECIDED)
 
     def _faults(self, basis: Basis) -> tuple[Finding, ...]:
@@ -78,7 +78,7 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """No fault was seen; `clean` is stricter: nor is there one at other sizes."""
+        """Whether no fault was seen; `clean`: nor at other sizes."""
         return not self.seen
 
     @property
@@ -119,7 +119,7 @@ class CheckReport:
 
 
 def _runs(report: CheckReport, width: int, everything: bool, lang: str) -> list[str]:
-    """What was run of each kernel and why, kernels with the same answer together; kernels that could not be run."""
+    """The runs of each kernel and their reason, equal ones together; then kernels that could not be run."""
     entries = list(dict.fromkeys(run.entry for run in report.runs))
     whole = everything or len(entries) == 1
     names: dict[str, list[str]] = {}
@@ -140,7 +140,7 @@ def _runs(report: CheckReport, width: int, everything: bool, lang: str) -> list[
 
 
 def _grounds(report: CheckReport, runs: list[Run], lang: str) -> str:
-    """What was run of a kernel, and why."""
+    """The runs of a kernel, and their reason."""
     first = runs[0]
     ground = translated(report.grounds.get(first.entry, ""), lang)
     shapes = ", ".join(dict.fromkeys(shape_name(r) for r in runs if r.origin in ("probe", "given")))
@@ -164,7 +164,7 @@ def _details(runs: list[Run], width: int, whole: bool, lang: str) -> list[str]:
 
 
 def _traffic(runs: list[Run], lang: str) -> list[str]:
-    """Tiles that save nothing: as many loads as a kernel without tiles."""
+    """A note if the tiles save no loads."""
     for run in runs:
         counters = run.counters
         plain = counters.get("loads without tiles", 0)
@@ -204,7 +204,7 @@ def _full(cause: Cause, width: int, of: int, lang: str) -> list[str]:
         threads = [say(lang, "check.others", threads=threads[0])]
     lines = quoted(f.place) if f.place is not None else [f"{cause.lead.runs[0].file}: {cause.entry}"]
     lines += finding_lines(cause.lead, threads, width, of, lang, "  ")
-    return lines + wrapped(_beside(cause, lang), width, "    ")
+    return lines + wrapped(_related(cause, lang), width, "    ")
 
 
 def _short(cause: Cause, width: int, lang: str) -> list[str]:
@@ -217,10 +217,10 @@ def _short(cause: Cause, width: int, lang: str) -> list[str]:
     what = say(lang, "check.at", what=what, shapes=shapes) if shapes else what
     lines = wrapped(f"{at}{kind_label(f.kind, lang)}: {what}", width, "  ")
     lines += wrapped(change_of(f, lang), width, "    ")
-    return lines + wrapped(_beside(cause, lang), width, "    ")
+    return lines + wrapped(_related(cause, lang), width, "    ")
 
 
-def _beside(cause: Cause, lang: str) -> str:
+def _related(cause: Cause, lang: str) -> str:
     parts = []
     lead = cause.lead.finding
     alike = [s.finding for s in cause.alike]
@@ -240,15 +240,15 @@ def _beside(cause: Cause, lang: str) -> str:
     return "; ".join(parts)
 
 
-def beyond(report: CheckReport, lang: str = "en") -> str:
-    """One line under the trace of one shape: what `check` finds at other shapes."""
+def verdict_line(report: CheckReport, lang: str = "en") -> str:
+    """One line with the verdict of `check`, for the trace of one shape."""
     shapes = ", ".join(dict.fromkeys(shape_name(r) for r in report.runs if r.shape is not None))
     command = say(lang, "check.at", what="tilewise check", shapes=shapes) if shapes else "tilewise check"
     return f"{command}: {verdict(report, True, lang)}"
 
 
 def verdict(report: CheckReport, costs: bool, lang: str = "en") -> str:
-    rest = len(same_place(report.runs, (Severity.COST, Severity.NOTE)))
+    rest = len(by_place(report.runs, (Severity.COST, Severity.NOTE)))
     more = say(lang, "verdict.rest", count=rest) if rest and not costs else ""
     bases = [cause.basis for cause in report.causes]
     seen, other, undecided = (bases.count(basis) for basis in Basis)

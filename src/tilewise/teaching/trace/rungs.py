@@ -1,4 +1,4 @@
-"""The ladder's own kernels for `trace` and `check`: a rung's name in, its rendered text and its launch out."""
+"""Kernels of the ladder for `trace` and `check`: from a rung's name to its rendered text and its launch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilewise.kernels.ladder.text import render_rung
 
 @dataclass(frozen=True)
 class RungText:
-    """A rung over an algebra at a tile: what the card would compile, and the blocks it is launched in."""
+    """A rung's text over an algebra at a tile width, and its launch geometry."""
 
     text: str
     geometry: Geometry

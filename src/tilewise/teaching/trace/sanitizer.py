@@ -8,7 +8,7 @@ from tilewise.emulator.check.wording import cell
 from tilewise.emulator.host.program_report import ProgramReport
 from tilewise.emulator.machine.findings import Basis, Finding, Kind, Touch
 from tilewise.emulator.machine.lanes import Name
-from tilewise.teaching.trace.grouping import same_place
+from tilewise.teaching.trace.grouping import by_place
 from tilewise.teaching.trace.launch import Run
 from tilewise.teaching.trace.program_text import ordered
 from tilewise.teaching.trace.report import CheckReport
@@ -28,7 +28,7 @@ _TITLES = {
 
 
 def report_sanitizer(report: CheckReport) -> str:
-    faults = same_place(report.runs)
+    faults = by_place(report.runs)
     seen = [one for one in faults if one.finding.basis is Basis.SEEN]
     records = [record for one in seen for record in _records(one.finding, one.runs[0])]
     notes = []

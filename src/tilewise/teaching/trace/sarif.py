@@ -10,7 +10,7 @@ from tilewise.emulator.host.program_report import ProgramReport
 from tilewise.emulator.machine.findings import Basis, Finding, Kind, Severity, severity_of
 from tilewise.emulator.source.source import Place
 from tilewise.system.version import __version__
-from tilewise.teaching.trace.grouping import same_place
+from tilewise.teaching.trace.grouping import by_place
 from tilewise.teaching.trace.program_text import ordered
 from tilewise.teaching.trace.report import CheckReport
 
@@ -58,7 +58,7 @@ BASIS_LEVELS = {Basis.SEEN: "error", Basis.OTHER_SIZES: "warning", Basis.UNDECID
 def report_sarif(report: CheckReport, costs: bool = False) -> dict[str, Any]:
     """What `check` found; `costs`: notes on costs too."""
     results = []
-    for one in same_place(report.runs, tuple(Severity) if costs else (Severity.FAULT,)):
+    for one in by_place(report.runs, tuple(Severity) if costs else (Severity.FAULT,)):
         f, run = one.finding, one.runs[0]
         properties = {"kernel": run.entry, "count": f.count, "shapes": one.shapes, "basis": str(f.basis)}
         results.append(_result(f, run.file, properties))

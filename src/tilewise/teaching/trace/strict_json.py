@@ -1,4 +1,4 @@
-"""What JSON can hold: it has no NaN and no infinity, so null, "inf" and "-inf" stand for them."""
+"""Documents without NaN and infinities, which JSON lacks: they become null, "inf" and "-inf"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SAFE = frozenset({int, str, bool, type(None)})
 
 
 def strict(value: Any) -> Any:
-    """The same document with numbers that every JSON parser accepts; whole numbers without a point."""
+    """The document with numbers that every JSON parser accepts; integral floats become ints."""
     if isinstance(value, dict):
         return {k: strict(v) for k, v in value.items()}
     if isinstance(value, list):  # of events: most are long lists of integers

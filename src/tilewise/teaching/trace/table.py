@@ -22,7 +22,7 @@ TILE_SHOWN = 16
 
 
 def draw(trace: TraceData, width: int = 80, phases: tuple[int, ...] | None = None, language: str = "en") -> str:
-    """The whole text; `phases` selects some. What does not fit is left out, with a note."""
+    """The trace as text; `phases` selects some. What does not fit is omitted, with a note."""
     run, message = trace.run, partial(say, language)
     shape = "" if run.shape is None else f", {'x'.join(map(str, run.shape))}"
     phases_ = f", {say(language, 'count.phase', count=trace.phases)}" if run.shape is not None and trace.phases else ""
@@ -135,7 +135,7 @@ def _number(value: float) -> str:
 
 
 def _phase_notes(trace: TraceData, events: Events, phase: int, width: int, message: Message) -> list[str]:
-    """Under the table: the shared tiles of the phase, the partial sums after it, its barriers."""
+    """Text under the table: the shared tiles of the phase, the partial sums after it, its barriers."""
     lines = [f"  {message('table.phase', phase=phase)}: {_barriers(events, message)}"]
     tiles = _tiles(events)
     grids = []
@@ -146,7 +146,7 @@ def _phase_notes(trace: TraceData, events: Events, phase: int, width: int, messa
         texts = [[("·" if v != v else _number(v)) for v in row] for row in tile.tolist()]
         most = max(len(t) for row in texts for t in row)
         grids.append([trace.names[array], *(" ".join(t.rjust(most) for t in row) for row in texts)])
-    lines += _beside(grids, width)
+    lines += _side_by_side(grids, width)
     sums = events.of(EventKind.SUM)
     if len(sums):
         last: dict[tuple[int, int], float] = {}
@@ -169,7 +169,7 @@ def _barriers(events: Events, message: Message) -> str:
 
 
 def _tiles(events: Events) -> dict[int, np.ndarray]:
-    """Shared arrays after the phase's loads and fills; NaN where nothing was written."""
+    """Shared arrays after the phase's loads and fills; NaN in cells that were not written."""
     puts: dict[int, list[tuple[int, int, float]]] = defaultdict(list)
     for i in range(len(events)):
         kind = int(events.kind[i])
@@ -189,8 +189,8 @@ def _tiles(events: Events) -> dict[int, np.ndarray]:
     return out
 
 
-def _beside(grids: list[list[str]], width: int) -> list[str]:
-    """Small tables next to one another where they fit, else below."""
+def _side_by_side(grids: list[list[str]], width: int) -> list[str]:
+    """Small tables side by side if they fit, else one below the other."""
     if not grids:
         return []
     widths = [max(len(s) for s in g) for g in grids]
@@ -204,7 +204,7 @@ def _beside(grids: list[list[str]], width: int) -> list[str]:
 
 
 def uses_per_value(events: Events) -> dict[int, int]:
-    """How many threads read each shared value: {threads: values}. A value lives for one phase of one block."""
+    """The number of shared values by the number of threads that read them. A value is of one phase of one block."""
     uses = events.of(EventKind.USE)
     if not len(uses):
         return {}
@@ -218,7 +218,7 @@ def uses_per_value(events: Events) -> dict[int, int]:
 
 
 def block_loads(trace: TraceData, block: int) -> tuple[int, int]:
-    """Loads of one block, and what an untiled kernel would load for the same part of P."""
+    """(loads of one block, loads of an untiled kernel for the same part of P)."""
     events = trace.events.where(trace.events.block == block)
     loads = len(events.of(EventKind.LOAD))
     if trace.run.shape is None:

@@ -1,4 +1,4 @@
-"""A launch with everything its threads did: the data that texts, pages and pictures show."""
+"""The data of a traced launch, which texts, pages and pictures show."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class TraceData:
 
     @property
     def phases(self) -> int:
-        """How many phases the recorded blocks went through."""
+        """The number of phases of the recorded blocks."""
         return int(self.events.phase.max()) + 1 if len(self.events) else 0
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, versioned; numbers that JSON lacks as in `strict_json`."""
+        """All of it as JSON, with a schema version."""
         made = {
             "schema": SCHEMA,
             **self.run.to_json(),

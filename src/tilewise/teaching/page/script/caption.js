@@ -18,7 +18,7 @@ function captionOf(run, blockNumber, state, thread) {
   return { kinds: [], mine: '', ...made(run, run.block(blockNumber), state, thread, { block, phase, threads }) };
 }
 
-// "column 2", "rows 0–1", and only as far as P goes: the tile may stick out of it.
+// "column 2", "rows 0–1", limited to P: the tile may extend past it.
 function span(what, strip, end) {
   if (!strip) return say(`count.${what}`, { count: 2, list: '?' });
   const last = Math.min(strip[0] + strip[1], end ?? Infinity) - 1;

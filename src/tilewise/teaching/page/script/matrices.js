@@ -1,6 +1,6 @@
 // Global memory: N above, M to the left, P where a row of M meets a column of N, as on the board.
 
-// How far each matrix is drawn: to its own end, and to what any thread of the run requested beyond it.
+// The drawn extent of each matrix: its own, and cells outside that any thread of the run requested.
 function extents(run) {
   run.extents ??= (() => {
     const size = {};
@@ -111,7 +111,7 @@ const pointedAt = (role, put, { pointed, cell }) => (pointed?.role === role ? bo
 
 const inside = (matrix, [row, col]) => row >= 0 && col >= 0 && row < matrix.rows && col < matrix.cols;
 
-// A fill has no cell of the matrix: it is drawn where the tile sticks out.
+// A fill has no cell of the matrix: it is drawn in the tile, outside the matrix.
 function inMatrix(run, geometry, state, access) {
   if (access.how !== 'filled') return { access, array: access.array, requested: access.requested };
   const array = geometry.feeds[access.target];
@@ -183,7 +183,7 @@ function wrongCells(run) {
   return run.wrong;
 }
 
-// The tile of this phase, whole: also the part that sticks out.
+// The tile of this phase, including the part outside the matrix.
 function outlines(role, matrix, put, { geometry, state, cell }) {
   const out = [];
   if (role === 'P') {

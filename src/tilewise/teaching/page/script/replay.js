@@ -1,4 +1,4 @@
-// What a block holds after any of its frames, replayed from the events alone. Frame -1 is before the first.
+// The state of a block after any of its frames, replayed from the events alone. Frame -1 is before the first.
 
 // One step on continues from the state before; any other step is replayed from the start.
 function stateAt(run, blockNumber, index) {

@@ -83,7 +83,7 @@ function attachStories(host, note, pane) {
   });
 }
 
-// From the edge of one matrix into the next, as they lie: M below left, N above right, P where they meet.
+// From the edge of one matrix into the next, as they are arranged: M below left, N above right, P where they meet.
 function beyond(run, { role, row, col }, [down, right]) {
   const { M, N, P } = run.matrices;
   if (role === 'M' && right > 0) return ['P', Math.min(row, P.rows - 1), 0];

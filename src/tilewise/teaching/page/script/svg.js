@@ -10,7 +10,7 @@ function flat(children, out = []) {
 }
 
 // An element as a description. A step describes all of its pictures; `clear` changes the page only where the new
-// description differs from the one before: a few cells of hundreds. The same description again is not looked into.
+// description differs from the one before: a few cells of hundreds. An identical description is skipped.
 class Part {
   constructor(tag, space, attributes, children) {
     this.tag = tag; this.space = space; this.attributes = attributes; this.children = children;

@@ -1,4 +1,4 @@
-// A trace as the file carries it: unpacked when it is needed, and looked at by block.
+// A trace as packed in the file: unpacked when it is needed, and indexed by block.
 
 const KIND = { LOAD: 0, FILL: 1, STORE: 2, USE: 3, SUM: 4, BARRIER: 5 };
 
@@ -90,7 +90,7 @@ class Run {
   }
 }
 
-// What later steps still see of a frame: how many reads it had, and of a register only the last value.
+// The effect of a frame on later steps: its number of reads, and the last value of each register.
 function lasting(c, rows) {
   const last = new Map();
   for (const i of rows) if (c.kind[i] === KIND.SUM) last.set(`${c.array[i]}|${c.thread[i]}`, i);
@@ -102,7 +102,7 @@ function lasting(c, rows) {
 
 const same = (one, two) => one[0] === two[0] && one[1] === two[1];
 
-// Where tiles and strips lie: from where loaded cells came and went.
+// The positions of tiles and strips, from the source and destination of loaded cells.
 function geometryOf(run, block) {
   const feeds = {}; const sizes = {}; const tiles = {}; const extent = {};
   const uses = new Map();
