@@ -86,7 +86,7 @@ def fits(node: tree.Function, count: int) -> bool:
     return least <= count and (count <= len(node.parameters) or node.variadic)
 
 
-_WITH_AUTO: dict[int, tree.Function] = {}
+_WITH_AUTO: dict[int, tuple[tree.Function, tree.Function]] = {}  # by id: the node, kept alive, and its template
 
 
 def with_auto(node: tree.Function) -> tree.Function:
@@ -95,7 +95,7 @@ def with_auto(node: tree.Function) -> tree.Function:
         return node
     known = _WITH_AUTO.get(id(node))
     if known is not None:
-        return known
+        return known[1]
     parameters, template = [], list(node.template)
     for i, parameter in enumerate(node.parameters):
         if tree.is_auto(parameter.type):
@@ -108,7 +108,7 @@ def with_auto(node: tree.Function) -> tree.Function:
         node.name, node.result, parameters, node.specifiers, template, node.variadic, node.tokens, node.initialisers,
         node.owner, node.scope, node.library, line=node.line, column=node.column, body=node.body,
     )  # fmt: skip
-    _WITH_AUTO[id(node)] = made
+    _WITH_AUTO[id(node)] = node, made
     return made
 
 
