@@ -67,7 +67,7 @@ def test_cold_operands_are_many_and_never_the_same_memory(monkeypatch: pytest.Mo
         shapes._cold_memory.cache_clear()
 
 
-def test_no_candidate_reads_what_another_has_just_brought_into_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_candidate_reads_operands_that_another_has_just_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     """If all took the same operands at the same time, only the first would find them in no cache."""
     monkeypatch.setattr(shapes, "COLD_BYTES", 2**20)
     shapes._cold_memory.cache_clear()

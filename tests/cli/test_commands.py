@@ -1,4 +1,4 @@
-"""The commands as a person types them: what they print, what they return, and what they leave on the disk."""
+"""The commands' output, exit codes and files."""
 
 from __future__ import annotations
 
@@ -231,11 +231,11 @@ def test_plan_prints_the_tensor_cores_source_too(capsys):
 
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("arguments", [["plan", "--shape", "9x9x9"], ["info"], ["info", "--dtypes"], ["demo"]])
-def test_json_is_all_that_stdout_holds(arguments, capsys):
+def test_stdout_has_one_json_document(arguments, capsys):
     json.loads(output_of(capsys, [*arguments, "--json"], 0).out)
 
 
-def test_json_has_no_number_that_json_lacks(capsys):
+def test_json_has_no_nan_or_infinity(capsys):
     def never(name):
         raise AssertionError(name)
 
@@ -257,7 +257,7 @@ def test_the_floor_that_multiply_reports_is_this_machines(capsys):
     assert document["plan"]["device"]["name"] != "this CPU"
 
 
-def test_demo_and_info_speak_to_people(capsys):
+def test_demo_and_info_print_text(capsys):
     out = output_of(capsys, ["demo", "--device", "cpu"], 0).out
     assert "phase 1   Mds |  3  · |   Nds | 17 18 |   sums |  90  96 |" in out
     assert "ok: relative error" in out
@@ -275,7 +275,7 @@ def test_bench_saves_and_shows(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("ends", [KeyboardInterrupt, AssertionError])
-def test_a_benchmark_that_is_stopped_keeps_what_it_has(ends, tmp_path, capsys, monkeypatch):
+def test_an_interrupted_benchmark_saves_its_rows(ends, tmp_path, capsys, monkeypatch):
     from tilewise.bench import suites
 
     def stopped():

@@ -1,4 +1,4 @@
-"""`tilewise explore`: writes one file, prints its path, and refuses in one sentence."""
+"""`tilewise explore`: writes one file, prints its path, and reports errors in one sentence."""
 
 from __future__ import annotations
 

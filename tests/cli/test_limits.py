@@ -58,7 +58,7 @@ int main() {
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(("size", "first", "value"), [(60_000_000, "", 0), (20_000_000, " = {7.0f}", 7)])
 def test_a_large_array_of_the_device_takes_its_bytes_and_their_shadow(tmp_path, size, first, value):
-    """Not a list of its elements, and no place on the stack."""
+    """It is neither a Python list of its elements nor on the stack."""
     text = LARGE.replace("SIZE", str(size)).replace("FIRST", first).replace("VALUE", str(value))
     ended, wrong = hostile_runs.run_one(tmp_path, "large", text, "run", seconds=60.0, memory=1 << 30)
     assert not wrong
@@ -97,7 +97,7 @@ def test_hostile_programs_of_every_class(tmp_path, make):
         (hostile.KERNEL.replace("float sum", "\x1b[31m float sum"), 2, "a character that is no CUDA C"),
     ],
 )  # fmt: skip
-def test_what_ended_as_please_report_it_is_a_sentence(tmp_path, capsys, text, code, sentence):
+def test_former_internal_errors_have_a_message(tmp_path, capsys, text, code, sentence):
     (tmp_path / "k.cu").write_text(text)
     assert run(["check", str(tmp_path / "k.cu")]) == code
     err = capsys.readouterr().err
@@ -117,7 +117,7 @@ def test_a_fifo_or_a_device_is_no_source(tmp_path, capsys):
         assert "zero.cu is a device, not a file" in capsys.readouterr().err
 
 
-def test_a_page_whose_title_is_a_mark_of_the_template_ends(tmp_path, monkeypatch, capsys):
+def test_a_title_with_a_template_mark_is_inserted_as_text(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("@@TITLE@@.cu").write_text(hostile.KERNEL)
     assert run(["explore", "@@TITLE@@.cu", "--no-open", "-o", "page.html"]) == 0
@@ -155,7 +155,7 @@ def asleep():
         time.sleep(0.001)
 
 
-def test_a_stop_that_is_swallowed_comes_again():
+def test_a_swallowed_stop_is_raised_again():
     seen = []
     with budget.within(Limits(seconds=0.1)):
         while len(seen) < 2:
@@ -173,7 +173,7 @@ def busy(seconds):
         pass
 
 
-def test_no_stop_comes_late(monkeypatch):
+def test_no_stop_is_raised_after_the_budget(monkeypatch):
     monkeypatch.setattr(budget, "FOREIGN_POLLS", 1)  # `busy` is code that is not ours
 
     def call():
@@ -187,7 +187,7 @@ def test_no_stop_comes_late(monkeypatch):
     assert not [thread for thread in threading.enumerate() if thread.name == "tilewise budget" and not thread.daemon]
 
 
-def test_bytes_of_a_source_are_shown_and_not_obeyed(tmp_path, capfd):
+def test_control_characters_of_a_source_are_escaped(tmp_path, capfd):
     """By commands that quote lines, names and titles: run, grade, learn."""
     noise = "\x1b[2J\x07\x9b2J\u202e"
     (tmp_path / "a\x1b[2J.cu").write_text(f"__global__ void k(float* a) {{ a[0] = {noise} 1; }}\nint main() {{}}\n")
@@ -201,7 +201,7 @@ def test_bytes_of_a_source_are_shown_and_not_obeyed(tmp_path, capfd):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a child is forked")
 def test_the_parent_reports_for_a_child_that_cannot(capfd):
-    """Where memory is used up, the sentence about it may need more than there is."""
+    """Without memory, the child may be unable to print its own message."""
 
     def used_up(arguments):
         raise MemoryError
@@ -214,7 +214,7 @@ def test_the_parent_reports_for_a_child_that_cannot(capfd):
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_program_run_by_a_person_has_no_time_limit(terminal, monkeypatch):
-    """Who looks at a terminal sees what the program does, and has Ctrl-C; a pipe and CI keep 20 s and 2 GiB."""
+    """A user at a terminal has Ctrl-C; a pipe and CI have limits of 20 s and 2 GiB."""
     from tilewise.cli import run
     from tilewise.system.memory import total
 

@@ -1,4 +1,4 @@
-"""Bad input that used to end badly: one sentence, exit 2, nothing allocated, nothing left behind."""
+"""Invalid input: one message, exit 2, nothing allocated, no file left."""
 
 from __future__ import annotations
 

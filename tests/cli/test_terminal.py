@@ -1,4 +1,4 @@
-"""On a terminal nothing of a stranger's file is obeyed: neither what it prints nor what commands quote of it."""
+"""On a terminal, control characters of an untrusted file are escaped: in its output, and where commands quote it."""
 
 from __future__ import annotations
 

@@ -127,14 +127,14 @@ def test_every_subset_is_honoured_or_refused(route, ring, dtype, tmp_path):
         if route not in ("numpy", "stack", "transposed", "torch"):
             pytest.skip("fields are arrays")
         given = (given, operand(route, np.isfinite(W).astype(np.int64), "min_plus", tmp_path))
-    made, heard = 0, []
+    made, reported = 0, []
 
     def progress(*at):
-        heard.append(at)
+        reported.append(at)
 
     values = {"sources": SOURCES, "return_predecessors": True, "progress": progress, "device": "cpu"}
     for names in SUBSETS:
-        heard.clear()
+        reported.clear()
         keywords = {name: values[name] for name in names}
         try:
             result = tw.closure(given, semiring=ring, **keywords)
@@ -154,8 +154,8 @@ def test_every_subset_is_honoured_or_refused(route, ring, dtype, tmp_path):
         if before is not None:
             for table in array(before).reshape(-1, len(rows), NODES):
                 check_paths(table, rows)
-        assert bool(heard) == ("progress" in names)
-        assert not heard or heard[-1][0] == heard[-1][1]
+        assert bool(reported) == ("progress" in names)
+        assert not reported or reported[-1][0] == reported[-1][1]
     assert made or dtype != "float64" or ring not in ("min_plus", "max_plus", "max_min", "min_max")
 
 

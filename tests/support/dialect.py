@@ -45,6 +45,8 @@ PARTS = {
     **dict.fromkeys(("contest", "contestants", "rivals"), "comparison, candidates, peers"),
     **dict.fromkeys(("woven", "weave"), "interleaved"),
     **dict.fromkeys(("mend", "mended", "bed", "astray", "nods"), "repair, …"),
+    **dict.fromkeys(("heard", "handed", "homes", "brought"), "reported, results, host arrays, converted"),
+    **dict.fromkeys(("anyway", "standing", "soonest", "dawdles"), "unconditional, stalls, lower bound, slow"),
     **dict.fromkeys(("mends", "flying", "shade"), "hint, in flight, set the state"),
     **dict.fromkeys(("fed", "boxed", "invented"), "from_global, address_taken, assumed"),
     **dict.fromkeys(("lawful", "frugal", "unsaid", "travelled", "eldest", "anyhow", "lone", "pretended"), "…"),
@@ -120,6 +122,7 @@ PHRASES = {
     "gives way": r"\b(?:gives?|gave|giving) way\b",
     "mere, riddle": r"\bmere (?:value|place|number)s?\b|\briddles?\b",
     "what … is": r"\bwhat (?:it|they|he|she) (?:is|are) (?:known|made|called)\b|\bknown by\b",
+    "looked through": r"\blooked through\b|\b(?:hard|as|where) (?:they|it) lay\b|\bpeople (?:write|loop)\b",
     "whatever": r"\bwhoever\b|\bhimself\b|\bas before\b|\banew\b|\bbegun\b|\bfor ever\b",
 }
 PHRASE = {name: re.compile(text.replace("[MNPAB]", "[mnpab]")) for name, text in PHRASES.items()}  # of lower case

@@ -45,8 +45,8 @@ class Compiling:
 
 
 @pytest.fixture(autouse=True)
-def heard(tmp_path, monkeypatch):
-    """Ctrl-C as it comes, and a cache of one's own. No thread is left behind."""
+def default_sigint(tmp_path, monkeypatch):
+    """SIGINT with Python's handler, and a cache for this test; threads are joined at the end."""
     monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path / "cache"))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

@@ -1,4 +1,4 @@
-"""closure on a card, with no card: its kernels behind the C++ compiler, beside the cpu engine's closure."""
+"""The card's closure without a card: its kernels compiled as C++, compared with the CPU backend's closure."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_predecessors_lead_along_best_paths(card, monkeypatch, dtype, n):
 
 
 @pytest.mark.slow
-def test_circles_of_weight_zero_are_found_out(card):
+def test_cycles_of_weight_zero_among_predecessors_are_found(card):
     W = weights(70, "float32", 3, 0.2)
     W[W < 6] = 0
     _, before, made = closed(W, "min_plus", tracks=True)

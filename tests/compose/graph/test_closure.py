@@ -1,4 +1,4 @@
-"""closure: what SciPy and NetworkX find, paths that weigh what they should, and refusals in one sentence."""
+"""closure against SciPy and NetworkX, the weights of paths, and error messages."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_any_idempotent_semiring_by_its_meaning(ring: str, dtype: str, n: int) -
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
 @pytest.mark.parametrize("n", [2, 70])
-def test_the_lowest_top_of_passes_below_the_sea(n: int, dtype: str) -> None:
-    """0 is neutral for max only where nothing is below it: cycles of negative passes get no better by being walked."""
+def test_min_max_over_negative_weights(n: int, dtype: str) -> None:
+    """0 is neutral for max only among values of 0 or more, so the one of min_max is −∞ here."""
     W = np.random.default_rng(n).integers(-50, 50, (n, n)).astype(dtype)
     D = tw.closure(W, semiring="min_max")
     want = W.copy()
@@ -134,7 +134,7 @@ def test_reachability_is_networkxs() -> None:
 
 @pytest.mark.parametrize("ring", ["min_plus", "min_max", "max_min"])
 def test_ties_never_close_a_cycle_of_predecessors(ring: str) -> None:
-    """Weights 0 and 1 only: going round most cycles costs nothing."""
+    """Weights 0 and 1 only, so that most cycles have weight 0."""
     for seed in range(3):
         rng = np.random.default_rng(seed)
         zero = float(tw.semirings[ring].over(dtype_named("float64")).zero.real)
@@ -284,7 +284,7 @@ def test_a_stack_of_graphs_is_closed_one_by_one():
 
 @pytest.mark.parametrize("nodes", [47, 71, 72, 200, 400, 433, 961])
 def test_no_cell_is_made_twice_in_a_round(nodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """n³ steps in all: whatever is more would be made twice."""
+    """All products together have n³ steps."""
     taken = []
     matmul, close_small = blocks.matmul, blocks.Graph.close_small
 

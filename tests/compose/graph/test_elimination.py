@@ -200,10 +200,10 @@ def test_a_structured_array_comes_back_as_one_and_sources_are_rows(rng):
 
 
 def test_progress_stacks_and_sources_of_numbers(rng):
-    heard = []
+    reported = []
     W = rng.random((2, 150, 150)) / 200
-    D = tw.closure(W, semiring="plus_times", progress=lambda *at: heard.append(at))
-    assert heard == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    D = tw.closure(W, semiring="plus_times", progress=lambda *at: reported.append(at))
+    assert reported == [(1, 4), (2, 4), (3, 4), (4, 4)]
     np.testing.assert_array_equal(tw.closure(W, semiring="plus_times", sources=[5, 1]), D[:, [5, 1]])
     sparse = pytest.importorskip("scipy.sparse")
     np.testing.assert_array_equal(tw.closure(sparse.csr_array(W[0]), semiring="plus_times"), D[0])

@@ -126,19 +126,19 @@ def test_weights_below_zero_and_a_cycle_that_improves() -> None:
 
 
 @pytest.mark.parametrize(("shape", "sources"), [((5, 5), None), ((5, 5), [1]), ((3, 5, 5), None), ((3, 100, 100), [0])])
-def test_progress_is_heard_however_small_or_many_the_graphs(shape: tuple[int, ...], sources: object) -> None:
-    heard: list[tuple[int, int]] = []
-    tw.closure(weights(shape, "min_plus", "float64", 5), progress=lambda *at: heard.append(at), sources=sources)
-    assert heard
-    assert heard[-1][0] == heard[-1][1]
-    assert [done for done, _ in heard] == list(range(1, heard[-1][1] + 1))
-    assert len({total for _, total in heard}) == 1
+def test_progress_is_reported_for_any_number_and_size_of_graphs(shape: tuple[int, ...], sources: object) -> None:
+    reported: list[tuple[int, int]] = []
+    tw.closure(weights(shape, "min_plus", "float64", 5), progress=lambda *at: reported.append(at), sources=sources)
+    assert reported
+    assert reported[-1][0] == reported[-1][1]
+    assert [done for done, _ in reported] == list(range(1, reported[-1][1] + 1))
+    assert len({total for _, total in reported}) == 1
 
 
 def test_progress_of_a_stack_counts_all_its_blocks() -> None:
-    heard: list[tuple[int, int]] = []
-    tw.closure(weights((2, 150, 150), "min_plus", "float64", 5), progress=lambda *at: heard.append(at))
-    assert heard == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    reported: list[tuple[int, int]] = []
+    tw.closure(weights((2, 150, 150), "min_plus", "float64", 5), progress=lambda *at: reported.append(at))
+    assert reported == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 def test_the_laws_hold_for_no_graph_at_all() -> None:
@@ -174,7 +174,7 @@ def test_a_square_table_of_reordered_sources_is_read_by_its_sources() -> None:
         assert tw.path(before, source, target) == tw.path(whole, source, target)
 
 
-def test_a_source_that_reaches_nothing_needs_its_name() -> None:
+def test_a_source_that_reaches_nothing_needs_sources() -> None:
     W = np.full((3, 3), np.inf)
     W[0, 1] = 1
     _, before = tw.closure(W, sources=[2, 0], return_predecessors=True)
@@ -195,7 +195,7 @@ def test_ends_of_a_path_are_numbers_of_nodes(source: object, target: object) -> 
         tw.path(np.array([[-1, 0], [1, -1]]), source, target)
 
 
-def test_a_stack_of_tables_is_to_be_indexed() -> None:
+def test_path_refuses_a_stack_of_tables() -> None:
     _, before = tw.closure(np.ones((2, 3, 3)), return_predecessors=True)
     with pytest.raises(tw.ShapeError, match=r"predecessors\[0\]"):
         tw.path(before, 0, 1)

@@ -1,4 +1,4 @@
-"""Groups of rows on the host: every group is its own product, bad calls get a sentence, rows travel by an index."""
+"""Groups of rows on the host: a product per group, error messages, rows by an index."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_group_is_its_own_product(semiring, dtype):
 def test_groups_of_halves_and_strides():
     rng = np.random.default_rng(1)
     x, w = rng.integers(-3, 4, (30, 14)).astype(ml_dtypes.bfloat16), rng.integers(-3, 4, (3, 9, 7, 2))
-    w = w.astype(ml_dtypes.bfloat16)[..., 1].swapaxes(1, 2)  # apart, and turned
+    w = w.astype(ml_dtypes.bfloat16)[..., 1].swapaxes(1, 2)  # strided and transposed
     ends, out = np.array([0, 11, 30]), np.zeros((60, 18), ml_dtypes.bfloat16)[::2, ::2]
     made = tw.grouped_matmul(x[:, ::2], w, ends, out=out)
     assert made is out
