@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import COMPARISONS, Apply, Number, Variable
-from tilewise.algebra.program import StraightLine, run, step_of, typed
+from tilewise.algebra.program import StraightLine, run, typed
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.algebra.to_cuda import FUNCTION, c_name, cuda_expression, literal
 from tilewise.errors import DtypeError
@@ -97,7 +97,7 @@ def structured_prelude(algebra: StructuredAlgebra) -> str:
             f"{FUNCTION} Value start() {{ return Value{{{zero}}}; }}",
             "#define ZERO start()",
             function("Value add(Value x, Value y)", ring.add, "xy", "return z;"),
-            function("void step(Sum& t, Word x, Word y, int)", step_of(ring.add, ring.mul), "txy", "t = z;"),
+            function("void step(Sum& t, Word x, Word y, int)", algebra.step, "txy", "t = z;"),
             f"{FUNCTION} Partial finish(Sum sum) {{ return sum; }}",
             "#define STORE(cell, value) cell = value",
             "",
@@ -108,7 +108,7 @@ def structured_prelude(algebra: StructuredAlgebra) -> str:
 def slots(algebra: StructuredAlgebra) -> float:
     """Issue slots of a step, in float32 multiply-adds: min, max, compares, selects and integers run at half rate, in
     parallel to them."""
-    program = step_of(algebra.semiring.add, algebra.semiring.mul)
+    program = algebra.step
     kinds = typed(program, algebra.dtypes, str(algebra.semiring))
     total = slow = 0.0
     for line, kind in zip(program.lines, kinds, strict=True):

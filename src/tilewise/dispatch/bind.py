@@ -79,7 +79,7 @@ def _problem(
     given: Operand | None,
 ) -> Problem:
     """`given`: P, where it is given."""
-    of_p = row_major(shape.m, shape.n, shape.stack) if given is None else _matrices(given, shape).layout(shape.stack)
+    of_p = row_major(shape.m, shape.n, shape.stack) if given is None else matrices(given, shape).layout(shape.stack)
     return Problem(
         shape.m,
         shape.k,
@@ -99,15 +99,10 @@ def _problem(
     )
 
 
-def _matrices(product: Operand, shape: ProductShape) -> Operand:
+def matrices(product: Operand, shape: ProductShape) -> Operand:
     """P with the axes that vector operands leave out, as (a stack of) matrices."""
     product = product.with_axis(-1) if shape.vector_n else product
     return product.with_axis(-2) if shape.vector_m else product
-
-
-def as_matrices(call: Call, product: Operand) -> Operand:
-    """The call's P as (a stack of) matrices."""
-    return _matrices(product, call.shape)
 
 
 def checked_dtype(requested: DType, common: DType, library: Library) -> DType:

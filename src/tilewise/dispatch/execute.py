@@ -21,7 +21,7 @@ from tilewise.core.options import Options
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout, Problem, row_major
 from tilewise.core.recipe import Recipe
-from tilewise.dispatch.bind import Call, as_matrices
+from tilewise.dispatch.bind import Call, matrices
 from tilewise.dispatch.host_epilogue import HostEpilogue, Scaling
 from tilewise.dispatch.prepared import MoreThanAProduct
 from tilewise.planning.choose import make_plan
@@ -91,7 +91,7 @@ def _needs_temporary(call: Call, out: Operand) -> bool:
 def execute(call: Call, product: Operand, kernel: str | None, tile: int | None, arg: Operand | None = None) -> Done:
     """Run the call on its device; `product` (and `arg`) is written in place. Work on arrays of the card is queued, not
     timed."""
-    return EXECUTORS[_executor(call)](call, as_matrices(call, product), kernel, tile, arg)
+    return EXECUTORS[_executor(call)](call, matrices(product, call.shape), kernel, tile, arg)
 
 
 def _executor(call: Call) -> str:

@@ -64,10 +64,6 @@ def _wake_next() -> IRFunction:
     return f
 
 
-def _generation(f: IRFunction) -> str:
-    return f.op(f"lshr i64 {pool.load(f, pool.STATE)}, 32")
-
-
 def _park(system: System) -> IRFunction:
     """Sleep until the generation differs from the last one that this worker saw."""
     f = IRFunction("park", "ptr pool, i64 worker, i64 seen")
@@ -78,7 +74,8 @@ def _park(system: System) -> IRFunction:
     f.goto(look)
     f.start(look)
     f.do(f"store atomic i64 1, ptr {mark} seq_cst, align 8")
-    f.branch(f.test("ne", _generation(f), "%seen"), up, nap, then=nap)
+    generation = f.op(f"lshr i64 {pool.load(f, pool.STATE)}, 32")
+    f.branch(f.test("ne", generation, "%seen"), up, nap, then=nap)
     system.sleep(f, condition, lock)
     f.goto(look)
     f.start(up)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilewise.algebra.dtypes import DType
-from tilewise.algebra.program import StraightLine, run, step_of
+from tilewise.algebra.program import StraightLine, run
 from tilewise.algebra.program_llvm import Registers
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.algebra.to_llvm import constant, scalar_kind, vector
@@ -38,7 +38,7 @@ class StructuredArithmetic:
 
     @cached_property
     def step(self) -> StraightLine:
-        return step_of(self.algebra.semiring.add, self.algebra.semiring.mul)
+        return self.algebra.step
 
     @cached_property
     def lanes(self) -> int:
