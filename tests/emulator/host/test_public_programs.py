@@ -411,3 +411,34 @@ int main() {
 }
 """)
     assert [(f.kind, f.line, f.array) for f in report.faults] == [(Kind.UNINITIALISED_READ, 4, "rows")]
+
+
+def test_a_lambda_without_captures_is_a_function_pointer(ran):
+    report = ran("""
+#include <cstdlib>
+enum class State { off, on };
+int number(State s) { switch (s) { case (State::on): return 1; case (State::off): return 2; } return 0; }
+int apply(int (*f)(int), int x) { return f(x); }
+struct Op { const char *name; double (*f)(double, double); };
+const int base = 10;
+int main() {
+  auto generic = [](auto x) { return x + base; };
+  int (*f)(int) = generic, (*table[])(int) = {f, [](int v) { return -v; }};
+  Op ops[] = {{"+", [](double a, double b) { return a + b; }}, {"*", [](double a, double b) { return a * b; }}};
+  int v[] = {3, 1, 2};
+  qsort(v, 3, sizeof(int), [](const void *a, const void *b) { return *(const int *)a - *(const int *)b; });
+  printf("%d %d %d ", apply([](int x) { return 2 * x; }, 4), table[0](1), table[1](5));
+  for (auto &o : ops) printf("%s %g ", o.name, o.f(3, 4));
+  printf("%d %d %d, %d %d\\n", v[0], v[1], v[2], number(State::on), number(State::off));
+  cudaStream_t stream;
+  cudaStreamCreate(&stream);
+  auto call = [](cudaStream_t, cudaError_t status, void *) { printf("%s\\n", cudaGetErrorString(status)); };
+  cudaStreamAddCallback(stream, call, nullptr, 0);
+  cudaStreamDestroy(stream);
+}
+""")
+    assert (report.output, report.message) == ("8 11 -5 + 7 * 12 1 2 3, 1 2\nno error\n", "")
+    captures = ran(
+        "int apply(int (*f)(int)) { return f(1); }\nint main() { int n = 1; apply([n](int x) { return n; }); }"
+    )
+    assert "no apply takes (lambda at line 3)" in captures.message

@@ -17,6 +17,7 @@ LEVELS = (
     ("*", "/", "%"),
 )  # fmt: skip
 PRECEDENCE = {op: level for level, ops in enumerate(LEVELS) for op in ops}
+STARTS_OPERAND = frozenset({"(", "[", "::", "+", "-", "*", "&", "!", "~", "++", "--"})
 ASSIGN = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "|=", "^="})
 
 
@@ -126,7 +127,7 @@ def _cast(reader: Reader) -> Any:
     if reader.at("{"):
         made = tree.Construct(type_, [braces(reader)], True, line=token.line, column=token.column)
         return postfix(reader, made, token)
-    if reader.token.text in (")", ",", ";", "]", "}", "=") and reader.token.kind == "punct":
+    if reader.token.kind == "punct" and reader.token.text not in STARTS_OPERAND:  # (State::on): a value in brackets
         reader.rewind(start)
         return None
     return tree.Cast(type_, unary(reader), line=token.line, column=token.column)

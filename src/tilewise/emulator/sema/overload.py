@@ -271,10 +271,21 @@ def _rank_class(p: SymbolTable, value: Any, source: Type, type_: Type) -> int | 
         if source.derives(type_) is not None:
             return CONVERSION
     if isinstance(source, Record) and not isinstance(type_, Record):
+        if is_plain_function(source, type_):
+            return CONVERSION
         return USER if conversion_operator(p, source, type_) is not None else None
     if isinstance(type_, Record):
         return USER if constructible(p, type_, value) else None
     return None
+
+
+def is_plain_function(record: Record, type_: Type) -> bool:
+    """Whether the class is that of a lambda without captures, and the type a pointer to functions of as many
+    parameters."""
+    if record.captured is None or record.fields or not isinstance(type_, Pointer):
+        return False
+    parameters = record.methods["operator()"][0].parameters
+    return isinstance(type_.to, FunctionType) and len(parameters) == len(type_.to.parameters)
 
 
 def conversion_operator(p: SymbolTable, record: Record, type_: Type) -> str | None:

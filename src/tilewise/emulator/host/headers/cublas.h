@@ -6,6 +6,7 @@ typedef enum { CUBLAS_DEFAULT_MATH = 0, CUBLAS_TENSOR_OP_MATH = 1, CUBLAS_PEDANT
 typedef enum { CUBLAS_POINTER_MODE_HOST = 0, CUBLAS_POINTER_MODE_DEVICE = 1 } cublasPointerMode_t;
 int __cublas_gemm(int double_, int ta, int tb, int m, int n, int k, double alpha, const void* a, int lda, const void* b, int ldb, double beta, void* c, int ldc);
 int __cublas_vector(int what, int double_, int n, double alpha, const void* x, int incx, void* y, int incy, void* result);
+#define CUBLAS_VERSION 120400
 cublasStatus_t cublasCreate(cublasHandle_t* h) { *h = (void*)h; return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasDestroy(cublasHandle_t h) { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasSetStream(cublasHandle_t h, cudaStream_t s) { return CUBLAS_STATUS_SUCCESS; }
@@ -40,7 +41,7 @@ template <class H> cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t h, cu
 }
 cublasStatus_t cublasInit() { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasShutdown() { return CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasGetVersion(cublasHandle_t h, int* v) { *v = 120400; return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasGetVersion(cublasHandle_t h, int* v) { *v = CUBLAS_VERSION; return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasSetPointerMode(cublasHandle_t h, cublasPointerMode_t m) { return m == CUBLAS_POINTER_MODE_HOST ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED; }
 const char* cublasGetStatusString(cublasStatus_t s) { return s == CUBLAS_STATUS_SUCCESS ? "success" : s == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter was passed to the function" : "the function failed to launch on the GPU"; }
 const char* cublasGetStatusName(cublasStatus_t s) { return s == CUBLAS_STATUS_SUCCESS ? "CUBLAS_STATUS_SUCCESS" : s == CUBLAS_STATUS_INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_EXECUTION_FAILED"; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
@@ -32,7 +33,7 @@ from tilewise.emulator.parse.types import (
     Type,
 )  # fmt: skip
 from tilewise.emulator.sema.deduce import deduce
-from tilewise.emulator.sema.overload import conversion_operator, same, surroundings
+from tilewise.emulator.sema.overload import conversion_operator, is_plain_function, same, surroundings, with_auto
 from tilewise.emulator.sema.symbol_table import Environment
 
 IN_REGISTERS = 5  # parameters that every ABI passes in registers, beside the address of a returned object
@@ -140,6 +141,11 @@ def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Valu
 
 
 def _by_operator(b: Builder, value: Any, record: Record, type_: Type) -> Value:
+    if is_plain_function(record, type_):  # a lambda
+        if "static" not in record.methods:
+            call = with_auto(record.methods["operator()"][0])
+            record.methods["static"] = [replace(call, name=record.name, specifiers=frozenset({"static"}))]
+        return function_address(b, Overloads(record.name, record.methods["static"]), type_)
     wanted = conversion_operator(b.program, record, type_)
     if wanted is None:
         raise b.refuse(f"{record} does not become {type_}")
