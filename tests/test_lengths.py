@@ -16,7 +16,7 @@ LINES_A_FILE, LINES_A_FUNCTION = 399, 60
 SHARED = (
     "planning/choose.py", "core/plan.py", "core/recipe.py", "dispatch/execute.py", "dispatch/prepared.py",
     "dispatch/route.py", "core/tuning.py", "kernels/calibration.py",
-    "kernels/family.py", "kernels/detours.py", "kernels/shared", "backends/cuda", "cli/plan.py",
+    "kernels/family.py", "kernels/recipes.py", "kernels/shared", "backends/cuda", "cli/plan.py",
 )  # fmt: skip
 ORDINARY_NAMES = (
     "direct",

@@ -15,7 +15,7 @@ from tilewise.bench.drawn_problems import KINDS, drawn_problem
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.core.tuning import table_for
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.planning.choose import make_plan
 
 resource = pytest.importorskip("resource")  # what a process holds, which Windows reports elsewhere

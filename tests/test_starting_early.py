@@ -10,9 +10,9 @@ import pytest
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.recipe import Launch
-from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.keys import words
-from tilewise.kernels.shared.dependent_launch import begins_by_waiting, early
+from tilewise.kernels.keys import text_of
+from tilewise.kernels.recipes import recipe_of
+from tilewise.kernels.shared.dependent_launch import early, waits_first
 from tilewise.planning.choose import make_plan
 
 H200, A100 = KNOWN_CARDS["h200"], KNOWN_CARDS["a100"]
@@ -33,15 +33,15 @@ def kernel(first, name="k"):
 
 
 def test_a_kernel_begins_by_waiting_or_does_not():
-    wait, let = "    wait_for_kernel_before();\n", "    let_next_kernel_start();\n"
-    assert begins_by_waiting(kernel(wait), "k")
-    assert begins_by_waiting(kernel(let + wait), "k")
-    assert begins_by_waiting(kernel("    M += blockIdx.y * step_M;\n" + wait), "k"), "a member of a stack"
-    assert begins_by_waiting(kernel(wait).replace(")\n{", ") {"), "k"), "however its first brace stands"
-    assert not begins_by_waiting(kernel(""), "k")
-    assert not begins_by_waiting(kernel("    if (*verdict != 1u) return;\n" + wait), "k"), "it reads first"
-    assert not begins_by_waiting(kernel("    if (!blockIdx.x) wait_for_kernel_before();\n"), "k"), "one block waits"
-    assert begins_by_waiting(kernel("", "other") + kernel(wait), "k"), "another kernel of the text does not matter"
+    wait, let = "    wait_on_dependent_grids();\n", "    launch_dependent_grids();\n"
+    assert waits_first(kernel(wait), "k")
+    assert waits_first(kernel(let + wait), "k")
+    assert waits_first(kernel("    M += blockIdx.y * step_M;\n" + wait), "k"), "a member of a stack"
+    assert waits_first(kernel(wait).replace(")\n{", ") {"), "k"), "however its first brace stands"
+    assert not waits_first(kernel(""), "k")
+    assert not waits_first(kernel("    if (*verdict != 1u) return;\n" + wait), "k"), "it reads first"
+    assert not waits_first(kernel("    if (!blockIdx.x) wait_on_dependent_grids();\n"), "k"), "one block waits"
+    assert waits_first(kernel("", "other") + kernel(wait), "k"), "another kernel of the text does not matter"
     step = Launch.of(kernel(wait), "k", (1,), (1,), ())
     assert early([step], "sm_90a")[0].overlap
     assert not early([step], "sm_80")[0].overlap, "older cards cannot"
@@ -57,7 +57,7 @@ def test_whatever_overlaps_waits_and_the_first_of_a_product_waits_with_all_its_t
                 assert not any(step.overlap for step in launches)
                 continue
             for step in launches:
-                assert not step.overlap or re.search(r"wait_for_kernel_before\(\);", words(step.source)), step
+                assert not step.overlap or re.search(r"wait_on_dependent_grids\(\);", text_of(step.source)), step
             first = launches[0]
             if first.name == "pack_words":  # which waits at its end, after the other kernels of its product
                 continue

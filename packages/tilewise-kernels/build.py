@@ -18,7 +18,7 @@ from tilewise.backends.cuda.compile import compile_source, compiler, missing
 from tilewise.backends.cuda.device import ARCHS, machine_of_arch
 from tilewise.backends.cuda.loading import kernel_names
 from tilewise.kernels.kernel_set import kernel_set
-from tilewise.kernels.keys import words
+from tilewise.kernels.keys import text_of
 from tilewise.planning.precompile import USUAL, kinds_of, problem_of_kind
 from tilewise.system.quantities import seconds, size
 
@@ -46,7 +46,7 @@ def main() -> None:
         lacking = missing(texts, arch)
         if lacking:
             build(lacking, arch, workers_for(len(lacking), options.workers), lambda *_: None)
-        made = {text: (compile_source(text, arch), kernel_names(words(text))) for text in texts}
+        made = {text: (compile_source(text, arch), kernel_names(text_of(text))) for text in texts}
         path = options.output / f"{arch}.kernels"
         path.write_bytes(bundled(code, made, sets))
         state = "run on a card" if arch in RUN else "compiled only"

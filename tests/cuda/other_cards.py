@@ -139,9 +139,9 @@ def runner(torch, machine, M, N, P, name, tile):
     """A function that queues the product by this very tile."""
     import tilewise as tw
     from tilewise.backends.cuda.launcher import Launcher
-    from tilewise.kernels.detours import recipe_of
     from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
     from tilewise.kernels.mma_gemm.mma_sync.model import MmaConfig
+    from tilewise.kernels.recipes import recipe_of
 
     problem = tw.plan(M, N, **options(name)).problem
     plan = MmaSync().pinned(problem, machine, MmaConfig(tile, ("as it is", "as it is"), 16))

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 import tilewise as tw
-import tilewise.kernels.detours as detours
+import tilewise.kernels.recipes as recipes
 import tilewise.kernels.wgmma_gemm.bf16x6.recipe as recipe
 import tilewise.planning.choose as planning
 import tilewise.planning.launchers as launchers
@@ -171,7 +171,7 @@ def test_a_graph_replays_the_product_safe_or_not(shape):
 
 def forget():
     """Recipes that were laid out for another slab."""
-    detours.recipe_of.cache_clear()
+    recipes.recipe_of.cache_clear()
     launchers.launcher_of.cache_clear()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import tilewise as tw
 from seeds import next_seed
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.recipes import recipe_of
 
 torch = pytest.importorskip("torch")
 

@@ -1,4 +1,4 @@
-"""Families whose cost model is tables: the best configuration is the soonest of all, and each has its own time."""
+"""Families whose cost model is tables: the best configuration is the fastest of all, and each has its own time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TABLED = [one for one in FAMILIES if isinstance(one, Tabled) and one.name != "mm
 
 
 @pytest.mark.parametrize("family", TABLED, ids=lambda one: one.name)
-def test_the_best_is_the_soonest_of_all(family):
+def test_the_best_is_the_fastest_of_all(family):
     rng, met = random.Random(next_seed()), 0
     for _ in range(150):
         problem = drawn_problem(rng, rng.choice(KINDS), 512)

@@ -59,6 +59,6 @@ def test_a_semiring_is_refused_in_one_sentence_by_every_kernel_that_has_plus_tim
     problem = problem_of_shape(8, 8, 8, "float16", "max_plus")
     refusals = [family.refusal(problem, H200) for family in FAMILIES if family.can.plus_times]
     assert len(refusals) > 8
-    said = [why for why in refusals if why is not None]
-    assert len(said) == len(refusals)
-    assert any(why.endswith("knows plus_times alone, not max_plus") for why in said)
+    reasons = [why for why in refusals if why is not None]
+    assert len(reasons) == len(refusals)
+    assert any(why.endswith("supports only plus_times, not max_plus") for why in reasons)

@@ -1,4 +1,4 @@
-"""`cells` is taken where it is the soonest, as timed on an H200, and left where its threads walk lines of their own."""
+"""`cells` is taken where it is the fastest, as timed on an H200, and left where its threads walk lines of their own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def planned(members: int, m: int, k: int, n: int, dtype: str) -> str:
 
 
 @pytest.mark.parametrize(("shape", "took", "other"), [
-    ((1164, 719, 202, 2, "float32"), 766, 335),  # torch.bmm's; the others are of the soonest family of ours
+    ((1164, 719, 202, 2, "float32"), 766, 335),  # torch.bmm's; the others are of the fastest family of ours
     ((1916, 780, 34, 2, "float32"), 220, 134),
     ((770, 395, 201, 2, "float32"), 293, 108),
     ((3142, 344, 121, 3, "float32"), 352, 205),

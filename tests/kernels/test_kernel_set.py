@@ -13,9 +13,9 @@ from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Groups, problem_of_shape, row_major
 from tilewise.core.tuning import table_for
-from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.kernel_set import kernel_set
-from tilewise.kernels.keys import words
+from tilewise.kernels.keys import text_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.registry import FAMILIES
 from tilewise.planning.choose import make_plan
 from tilewise.planning.precompile import layer_set
@@ -78,14 +78,14 @@ def test_a_hundred_thousand_problems_name_none(rng, card, kind):
 
 
 @pytest.mark.parametrize(("card", "kind"), CASES)
-def test_a_table_is_finite_and_says_each_text_once(card, kind):
+def test_a_table_is_finite_and_has_each_text_once(card, kind):
     dtype = kind if kind not in ("tf32", "ieee") else "float32"
     table = kernel_set(problem_of_shape(8, 8, 8, dtype, precision=KINDS[kind]), CARDS[card])
     assert len(set(table)) == len(table) <= MOST[card]
     assert all(text.isascii() for text in table), "one other letter doubles the time to render, hash and compare a text"
 
 
-def test_the_table_does_not_depend_on_the_problem_that_asks(rng):
+def test_the_table_depends_on_the_kind_of_problem_only(rng):
     for kind in KINDS:
         drawn = replace(drawn_problem(rng, kind), epilogue=PLAIN)
         assert set(kernel_set(drawn, H200)) == texts_of("h200", kind)
@@ -124,18 +124,18 @@ def test_no_thin_edge_names_a_kernel_outside_its_table(rng):
         p = replace(p, layout_m=rng.choice((p.layout_m, transposed_m)), layout_n=rng.choice((p.layout_n, transposed_n)))
         steps = recipe_of(make_plan(p, H200)).steps
         assert [step.source for step in steps if step.source not in table] == [], p
-        edged += any("#define EDGES 1" in words(step.source) for step in steps)
+        edged += any("#define EDGES 1" in text_of(step.source) for step in steps)
     assert edged
 
 
 def test_every_family_but_the_courses_states_its_texts():
-    asked = {
+    requested = {
         "wgmma_half": "bfloat16",
         "k_major": "int8",
         "mma_sync": "float64",
     }
     for family in FAMILIES:
-        problem = problem_of_shape(8, 8, 8, asked.get(family.name, "float32"))
+        problem = problem_of_shape(8, 8, 8, requested.get(family.name, "float32"))
         if family.name == "grouped":
             problem = replace(problem, groups=Groups(3))
         has = bool(list(family.texts(problem, H200)))

@@ -14,8 +14,8 @@ from tilewise.backends.cuda.device import machine_of_arch
 from tilewise.backends.cuda.loading import kernel_names
 from tilewise.core.problem import Groups
 from tilewise.kernels.kernel_set import kernel_set
-from tilewise.kernels.keys import Named, Unnamed, Written, spelt, words
-from tilewise.kernels.shared.dependent_launch import begins_by_waiting
+from tilewise.kernels.keys import KernelKey, KeyedRenderer, NoKey, key_part, text_of
+from tilewise.kernels.shared.dependent_launch import waits_first
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import render_pack
 from tilewise.planning import precompile as warming
@@ -50,19 +50,19 @@ def every_text(arch):
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_80"])
 def test_every_text_of_a_set_has_a_name_and_every_name_a_text_of_its_own(arch):
     texts = every_text(arch)
-    assert [text[:80] for text in texts if text.__class__ is not Named] == []
-    by_words = {}
+    assert [text[:80] for text in texts if text.__class__ is not KernelKey] == []
+    by_text = {}
     for text in texts:
-        by_words.setdefault(words(text), []).append(text)
-    assert [names for names in by_words.values() if len(names) > 1] == []
+        by_text.setdefault(text_of(text), []).append(text)
+    assert [names for names in by_text.values() if len(names) > 1] == []
 
 
-def test_texts_of_one_writer_begin_alike():
-    """So that a launch is told to start early by another text of the same writer."""
+def test_texts_of_one_renderer_begin_alike():
+    """So that one rendered text of a renderer decides for all of them whether a launch may overlap."""
     found = {}
     for text in every_text("sm_90a"):
-        for kernel in kernel_names(words(text)):
-            found.setdefault((text.writer, kernel), set()).add(begins_by_waiting(words(text), kernel))
+        for kernel in kernel_names(text_of(text)):
+            found.setdefault((text.renderers, kernel), set()).add(waits_first(text_of(text), kernel))
     assert [which for which, how in found.items() if len(how) > 1] == []
     assert {True} in found.values()
     assert {False} in found.values()
@@ -71,46 +71,46 @@ def test_texts_of_one_writer_begin_alike():
 def test_a_name_stands_for_the_text_and_no_text_is_written_for_it():
     written = []
 
-    @Written
+    @KeyedRenderer
     def made(tile: Tile, dtype: object = F32, *, store: str = "rows") -> str:
         written.append(tile)
         return f"{tile} {dtype} {store}"
 
-    name = made.named(Tile(8))
-    assert name == made.named(Tile(8), F32) == made.named(Tile(8), store="rows")
+    name = made.key(Tile(8))
+    assert name == made.key(Tile(8), F32) == made.key(Tile(8), store="rows")
     assert written == []
-    assert words(name) == made(Tile(8)) == "Tile(rows=8, wide=False) float32 rows"
-    others = [made.named(Tile(9)), made.named(Tile(8, True)), made.named(Tile(8), HALF), made.named(Tile(8), store="x")]
+    assert text_of(name) == made(Tile(8)) == "Tile(rows=8, wide=False) float32 rows"
+    others = [made.key(Tile(9)), made.key(Tile(8, True)), made.key(Tile(8), HALF), made.key(Tile(8), store="x")]
     assert len({name, *others}) == 5
-    assert words("a text") == "a text"
+    assert text_of("a text") == "a text"
 
 
 def test_a_text_made_of_another_is_named_by_it():
-    inner = render_pack.named(F32, F32, True)
-    outer = stacked.named(inner, ("source", "target"))
+    inner = render_pack.key(F32, F32, True)
+    outer = stacked.key(inner, ("source", "target"))
     assert inner in outer
-    assert words(outer) == stacked(render_pack(F32, F32, True), ("source", "target"))
-    assert outer.writer == "shared.stacked.stacked shared.render_pack"
-    assert stacked.named(words(inner), ("source", "target")).__class__ is Named, "of words, it has them in its name"
+    assert text_of(outer) == stacked(render_pack(F32, F32, True), ("source", "target"))
+    assert outer.renderers == "shared.stacked.stacked shared.render_pack"
+    assert stacked.key(text_of(inner), ("source", "target")).__class__ is KernelKey, "its key contains the text"
 
 
-def test_equal_values_are_spelt_alike_and_others_are_not():
-    assert spelt(Tile(1, True)) == spelt(Tile(True, 1)) == "Tile(1,1)"
-    assert spelt(Pair(1, 2)) == spelt((1, 2)) == "(1,2)"
+def test_equal_values_have_equal_key_parts_and_others_have_not():
+    assert key_part(Tile(1, True)) == key_part(Tile(True, 1)) == "Tile(1,1)"
+    assert key_part(Pair(1, 2)) == key_part((1, 2)) == "(1,2)"
     apart = [None, "None", 1, "1", 1.5, (1,), ((1,),), ("1",), ("a,b",), ("a", "b"), Tile(1), F32, HALF, "float32"]
-    assert len(set(map(spelt, apart))) == len(apart)
+    assert len(set(map(key_part, apart))) == len(apart)
 
 
-def test_what_a_name_cannot_tell_goes_by_its_words():
+def test_an_argument_without_a_key_gives_the_text():
     ours = tw.Semiring("plus_times", add=tw.maximum, mul=lambda x, y: x + y, zero=tw.smallest)
-    with pytest.raises(Unnamed):
-        spelt(ours.over(F32))
-    with pytest.raises(Unnamed):
-        spelt((1, lambda: 1))
+    with pytest.raises(NoKey):
+        key_part(ours.over(F32))
+    with pytest.raises(NoKey):
+        key_part((1, lambda: 1))
 
-    @Written
+    @KeyedRenderer
     def made(of: object) -> str:
         return "text"
 
-    assert made.named(ours) == "text"
-    assert made.named(tw.semirings["min_plus"]).__class__ is Named
+    assert made.key(ours) == "text"
+    assert made.key(tw.semirings["min_plus"]).__class__ is KernelKey

@@ -23,8 +23,8 @@ from tilewise.core.plan import Geometry
 from tilewise.core.problem import problem_of_shape, row_major
 from tilewise.core.recipe import Launch
 from tilewise.kernels.capabilities import Capabilities, Condition
-from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.family import Family, own_tiles
+from tilewise.kernels.recipes import recipe_of
 
 H200 = KNOWN_CARDS["h200"]
 TEXT = """// toy: one thread a cell of P, blocks of %d columns
@@ -141,7 +141,7 @@ def test_it_is_tuned_like_any_other(toy):
 
 
 def test_no_family_is_named_where_everything_is_shared():
-    """Planning, detours, launching and preparing know the interface alone."""
+    """Planning, recipes, launching and preparing know the interface alone."""
     from pathlib import Path
 
     import tilewise
@@ -157,7 +157,7 @@ def test_no_family_is_named_where_everything_is_shared():
         "core/recipe.py",
     ]
     shared += [
-        "kernels/detours.py",
+        "kernels/recipes.py",
         "kernels/family.py",
         "backends/cuda/launcher.py",
         "backends/cuda/native.py",

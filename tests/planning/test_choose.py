@@ -17,8 +17,8 @@ from seeds import next_seed
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import parse_shape, problem_of_shape
-from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.ladder.model import LADDER
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.registry import BY_KERNEL, REPLACED
 from tilewise.planning.choose import make_plan
 
@@ -96,7 +96,7 @@ def test_register_tiled_refuses_a_wide_tile():
 
 @pytest.mark.parametrize("gone", REPLACED)
 def test_a_kernel_that_is_no_more_names_kernels_that_are(gone):
-    with pytest.raises(tw.UsageError, match=f"kernel='{gone}' is no more; kernel='") as refusal:
+    with pytest.raises(tw.UsageError, match=f"kernel='{gone}' was replaced: kernel='") as refusal:
         make_plan(problem_of_shape(9, 9, 9), H200, gone)
     named = re.findall(r"kernel='(\w+)'", str(refusal.value))[1:]
     assert named

@@ -14,8 +14,8 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.plan import after_epilogue
 from tilewise.core.problem import Groups, problem_of_shape, row_major
 from tilewise.core.tuning import preferred, table_for
-from tilewise.kernels.calibration import mended
-from tilewise.kernels.choosing import PASS_SECONDS, competing, seen_by
+from tilewise.kernels.calibration import corrected_seconds
+from tilewise.kernels.choosing import PASS_SECONDS, competing, problem_for
 from tilewise.kernels.registry import family_of
 from tilewise.kernels.wgmma_gemm.wgmma_half import model as wgmma_half
 from tilewise.planning.choose import make_plan
@@ -63,9 +63,9 @@ def test_the_family_with_the_least_corrected_time_is_chosen(rng, kind):
             plan = make_plan(problem, card)
             times, passes = {}, {}
             for family in competing(problem, card, None):
-                seen = seen_by(family, problem)
+                seen = problem_for(family, problem)
                 offer = family.offer(seen, card, None)
-                seconds = mended(offer)
+                seconds = corrected_seconds(offer)
                 times[family.name] = seconds if family.can.fuses else after_epilogue(seconds, problem, card)
                 passes[family.name] = offer.passes
             weighed = {name: seconds + PASS_SECONDS * passes[name] for name, seconds in times.items()}
@@ -97,7 +97,7 @@ def test_an_offer_agrees_with_the_plan(rng, kind):
     for _ in range(40):
         problem = drawn_problem(rng, kind)
         for family in competing(problem, H200, None):
-            seen = seen_by(family, problem)
+            seen = problem_for(family, problem)
             offer, plan = family.offer(seen, H200, None), family.plan(seen, H200, None, None)
             assert (offer.kernel, offer.passes) == (plan.kernel, plan.passes), problem
             assert (offer.predicted, offer.floor) == pytest.approx((plan.predicted, plan.floor), rel=1e-12)

@@ -22,7 +22,7 @@ from tilewise.system.resources import environment
 pytestmark = pytest.mark.drawn(12)  # most of them compile or start a process, 0.5 to 2 s
 
 F32 = tw.plan([[1.0]], [[1.0]]).problem.dtype
-TEXTS = [render_pack.named(F32, F32, along) for along in (False, True)]
+TEXTS = [render_pack.key(F32, F32, along) for along in (False, True)]
 ARCH = "sm_80"
 
 
@@ -32,7 +32,7 @@ def cache(tmp_path, monkeypatch):
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("TILEWISE_CACHE_DIR", str(folder))
-    monkeypatch.setattr(compiling, "_there", set())
+    monkeypatch.setattr(compiling, "_built", set())
     monkeypatch.delenv("TILEWISE_COMPILE", raising=False)
     return folder
 
@@ -76,7 +76,7 @@ def test_threads_build_into_the_cache_and_then_nothing_loads_the_compiler(cache)
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.kernels.shared.text import render_pack
 from tilewise.algebra.dtypes import DTYPES
-text = render_pack.named(DTYPES[{F32.name!r}], DTYPES[{F32.name!r}], True)
+text = render_pack.key(DTYPES[{F32.name!r}], DTYPES[{F32.name!r}], True)
 assert compile_source(text, {ARCH!r})[1:4] == b"ELF"
 import sys
 try:
@@ -163,12 +163,12 @@ def test_a_cold_call_builds_its_own_and_starts_the_rest_once(cache, monkeypatch)
     monkeypatch.setattr(compiling, "_compile", lambda source, arch: b"compiled")
     problem = problem_of_shape(8, 8, 8, "float64")
     for _ in range(2):
-        warming.made_ready(TEXTS, problem, ARCH)
+        warming.build_missing(TEXTS, problem, ARCH)
     assert [command[-3:] for command in started] == [["plus_times", "float64", ARCH]]
     monkeypatch.setenv("TILEWISE_COMPILE", "alone")
-    assert not warming.rest_behind(problem_of_shape(8, 8, 8, "float16"), ARCH)
+    assert not warming.build_rest(problem_of_shape(8, 8, 8, "float16"), ARCH)
     monkeypatch.delenv("TILEWISE_COMPILE")
-    assert not warming.rest_behind(problem_of_shape(8, 8, 8, "float32", "min_plus"), ARCH)
+    assert not warming.build_rest(problem_of_shape(8, 8, 8, "float32", "min_plus"), ARCH)
     assert len(started) == 1
 
 
@@ -190,15 +190,15 @@ def test_the_process_behind_ends_with_its_input(cache):
 def test_without_waiting_another_kernel_serves_until_the_best_is_there(monkeypatch):
     machine = KNOWN_CARDS["h200"]
     problem = problem_of_shape(100, 100, 100)
-    first, second, *_ = warming.plans_in_turn(problem, machine)
+    first, second, *_ = warming.ranked_plans(problem, machine)
     there = set(warming.recipe_of(second).sources)
     monkeypatch.setattr(warming, "missing", lambda sources, arch: [s for s in sources if s not in there])
     behind = []
-    monkeypatch.setattr(warming, "rest_behind", lambda problem, arch: behind.append(problem) or True)
-    assert warming.sooner_served(problem, machine) == second
+    monkeypatch.setattr(warming, "build_rest", lambda problem, arch: behind.append(problem) or True)
+    assert warming.built_alternative(problem, machine) == second
     assert behind == [problem]
     there |= set(warming.recipe_of(first).sources)
-    assert warming.sooner_served(problem, machine) is None
+    assert warming.built_alternative(problem, machine) is None
     monkeypatch.setenv("TILEWISE_WAIT", "0")
     assert not warming.waits()
     monkeypatch.setenv("TILEWISE_WAIT", "perhaps")
@@ -211,11 +211,11 @@ def test_what_warm_built_is_found_by_its_name_and_no_text_is_written(cache, monk
     tw.warm(dtype="fp64", arch=ARCH, workers=1)
     code = f"""
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.backends.cuda.compile import at_hand, compile_source
+from tilewise.backends.cuda.compile import prefetched, compile_source
 from tilewise.kernels.shared import text
 text.kernel_text = None  # writing a text needs it
-named = text.render_pack.named(DTYPES[{F32.name!r}], DTYPES[{F32.name!r}], True)
-assert at_hand(named, {ARCH!r}) and compile_source(named, {ARCH!r})[1:4] == b"ELF"
+named = text.render_pack.key(DTYPES[{F32.name!r}], DTYPES[{F32.name!r}], True)
+assert prefetched(named, {ARCH!r}) and compile_source(named, {ARCH!r})[1:4] == b"ELF"
 """
     done = in_a_process(code, TILEWISE_COMPILE="never", TILEWISE_CACHE_DIR=str(cache))
     assert done.returncode == 0, done.stderr
@@ -223,11 +223,11 @@ assert at_hand(named, {ARCH!r}) and compile_source(named, {ARCH!r})[1:4] == b"EL
 
 def test_a_bundle_is_noticed_when_it_is_written_and_left_alone_when_it_has_everything(cache, monkeypatch):
     monkeypatch.setattr(compiling, "_compile", lambda source, arch: source.encode()[:40])
-    assert not compiling.at_hand(TEXTS[0], ARCH)
+    assert not compiling.prefetched(TEXTS[0], ARCH)
     built = {text: (b"code of " + text.encode(), ["pack"]) for text in TEXTS}
     bundles.keep("float32", {TEXTS[0]: built[TEXTS[0]]}, ARCH)
-    assert compiling.at_hand(TEXTS[0], ARCH)
-    assert not compiling.at_hand(TEXTS[1], ARCH)
+    assert compiling.prefetched(TEXTS[0], ARCH)
+    assert not compiling.prefetched(TEXTS[1], ARCH)
     bundles.keep("float64", {TEXTS[1]: built[TEXTS[1]]}, ARCH)
     assert [compiling.compile_source(text, ARCH) for text in TEXTS] == [built[text][0] for text in TEXTS]
     assert bundles.set_of("float64", ARCH) == [(TEXTS[1], ["pack"])]

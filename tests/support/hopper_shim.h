@@ -28,7 +28,7 @@ static void barrier_expect(Barrier* barrier, unsigned bytes) {
     barrier_arrive(barrier);
 }
 // A barrier of parity p in flight has completed its phase of the other parity.
-static bool barrier_passed(Barrier* barrier, unsigned parity) {
+static bool barrier_test(Barrier* barrier, unsigned parity) {
     bool passed = state_of(barrier).parity != parity;
     return !__ballot_sync(~0u, !passed);
 }
@@ -82,21 +82,21 @@ static void copy_box(void* to, const TensorMap* map, Barrier* barrier, int x, in
     state_of(barrier).bytes -= arrived;
     complete(state_of(barrier));
 }
-static void copy_bytes_to(void*, const void*, unsigned, Barrier*, unsigned short) { abort(); }
-static void copy_box_to(void*, const TensorMap*, Barrier*, int, int, unsigned short) { abort(); }
-static void copy_box_to(void*, const TensorMap*, Barrier*, int, int, int, int, unsigned short) { abort(); }
+static void copy_bytes_multicast(void*, const void*, unsigned, Barrier*, unsigned short) { abort(); }
+static void copy_box_multicast(void*, const TensorMap*, Barrier*, int, int, unsigned short) { abort(); }
+static void copy_box_multicast(void*, const TensorMap*, Barrier*, int, int, int, int, unsigned short) { abort(); }
 static void store_box(const TensorMap* map, const void* from, int x, int y, int z = 0, int w = 0) {
     visit_box((void*)from, map, {x, y, z, w}, [&](unsigned short* shared, unsigned short* cell) {
         if (cell) *cell = *shared;
     });
 }
 static void store_commit() {}
-template <int pending = 0> static void store_read() {}
-static void store_done() {}
-static void publish_shared() {}
+template <int pending = 0> static void store_wait_read() {}
+static void store_wait_all() {}
+static void fence_async_shared() {}
 
 static unsigned met[16], rounds[16];
-static void meet(int id, int threads) {
+static void barrier_sync(int id, int threads) {
     unsigned before = rounds[id];
     if (++met[id] == (unsigned)threads) met[id] = 0, ++rounds[id];
     do take_turns();
@@ -108,15 +108,15 @@ static float4 load_from_block(const float* here, unsigned rank) {
     if (cluster_size == 1) return *(const float4*)here;
     return *(const float4*)(kept_memory[rank] + ((const unsigned char*)here - memory));
 }
-static void cluster_meet() { wait_for_cluster(); }
+static void cluster_sync() { wait_for_cluster(); }
 static void barrier_arrive_at(Barrier*, unsigned) { abort(); }
 static void prefetch_map(const TensorMap*) {}
 static void wgmma_fence() {}
 static void wgmma_commit() {}
 template <int pending> static void wgmma_wait() { take_turns(); }
-static void settle(float&) {}
-template <int count> static void registers_give() {}
-template <int count> static void registers_take() {}
+static void fence_operand(float&) {}
+template <int count> static void setmaxnreg_dec() {}
+template <int count> static void setmaxnreg_inc() {}
 
 static unsigned long long tile_descriptor(const void* tile, unsigned lead, unsigned stride) {
     unsigned long long address = (shared_address(tile) & 0x3ffffu) >> 4;
@@ -136,7 +136,7 @@ static void copy_word(void* to, const void* from) {
     check_read(from, 16);
     memcpy(to, from, 16);
 }
-static void arrive_behind_copies(Barrier* barrier) { barrier_arrive(barrier); }
+static void arrive_after_copies(Barrier* barrier) { barrier_arrive(barrier); }
 // Element (line, k) of an operand as wgmma reads it. K-major: lines of 64 k. Else k across: 64 lines side by side in boxes of
 // 8,192 bytes, 128 bytes a k.
 static unsigned short operand_at(unsigned long long descriptor, int line, int k, bool transposed) {
@@ -156,7 +156,7 @@ static unsigned short operand_at(unsigned long long descriptor, int line, int k,
     address ^= address / 128 % 8 * 16;  // tiles lie on 1,024 bytes: the swizzle is of the address itself
     return *(unsigned short*)shared_pointer(address);
 }
-static unsigned turned_pair(unsigned pair) {  // of an 8 x 8 of a warp, columns become rows
+static unsigned transposed_pair(unsigned pair) {  // of an 8 x 8 of a warp, columns become rows
     unsigned me = threadIdx.x, lane = me % 32;
     exchanged[me] = pair;
     take_turns();

@@ -12,8 +12,8 @@ from behind_a_compiler import built
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.problem import Layout, Problem
 from tilewise.core.recipe import Zero
-from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.keys import words
+from tilewise.kernels.keys import text_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.registry import family_named, family_of
 from tilewise.planning import launchers
 from tilewise.planning.choose import make_plan
@@ -51,7 +51,7 @@ def run_recipe(recipe, folder, reads=(), **bases):
             ctypes.c_uint.from_address(bases[step.address.base] + step.address.offset).value = 0
             continue
         if (step.source, step.name) not in _known:
-            _known[step.source, step.name] = built(words(step.source), step.name, folder)
+            _known[step.source, step.name] = built(text_of(step.source), step.name, folder)
         arguments = [parameter(argument, bases) for argument in step.arguments]
         _known[step.source, step.name](step.grid, step.block, arguments, step.cluster, reads)
 

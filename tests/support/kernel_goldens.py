@@ -98,9 +98,9 @@ class Texts:
 
     def key(self, source: str) -> str:
         if source not in self.known:
-            from tilewise.kernels.keys import words
+            from tilewise.kernels.keys import text_of
 
-            text = words(source)
+            text = text_of(source)
             bare = re.sub(r"\s+", " ", re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL))
             self.known[source] = digest = hashlib.sha256(bare.encode()).hexdigest()[:20]
             place = self.folder / f"{digest}.cu"
@@ -111,7 +111,7 @@ class Texts:
 
 def launches(plan: Any, texts: Texts) -> list[Record]:
     from tilewise.core.recipe import Launch
-    from tilewise.kernels.detours import recipe_of
+    from tilewise.kernels.recipes import recipe_of
     from tilewise.kernels.shared.placed import Scales
 
     recipe = recipe_of(plan, Scales(0.5, 1, 1) if plan.problem.scaled else None)
@@ -141,7 +141,7 @@ def answers_to(number: int, seed: int, cards: list[str], texts: Texts) -> Record
     """Everything about one drawn problem."""
     from tilewise.core.machine import KNOWN_CARDS
     from tilewise.core.tuning import table_for
-    from tilewise.kernels.choosing import plans_in_turn
+    from tilewise.kernels.choosing import ranked_plans
     from tilewise.kernels.registry import FAMILIES
     from tilewise.planning.choose import make_plan
 
@@ -154,7 +154,7 @@ def answers_to(number: int, seed: int, cards: list[str], texts: Texts) -> Record
     if answers["chosen"]["plan"] == "DtypeError":  # the semiring does not have the dtype
         return {"problem": f"{problem}", "arch": machine.arch, "answers": answers}
     if answers["chosen"]["steps"]:
-        turn = plans_in_turn(problem, machine)
+        turn = ranked_plans(problem, machine)
         answers["in turn"] = {"plan": [(x.kernel, x.predicted) for x in turn], "sentences": [], "steps": []}
     for family in FAMILIES:
         for kernel in family.kernels:

@@ -25,7 +25,7 @@ from tilewise.core.machine import KNOWN_CARDS, Machine
 from tilewise.core.plan import Plan
 from tilewise.core.tuning import table_for
 from tilewise.errors import TilewiseError
-from tilewise.kernels.choosing import _weight, plans_in_turn
+from tilewise.kernels.choosing import _cost, ranked_plans
 from tilewise.kernels.registry import BY_NAME, COURSE, FAMILIES
 
 FAR = 1000.0  # a time many times as long, or no other family, counts as this many
@@ -61,7 +61,7 @@ def product_of(number: int, timed: Iterable[tuple[Plan, float]]) -> Product:
     p = every[0][0].problem
     layouts = "".join("NT"[abs(x.row) < abs(x.col)] for x in (p.layout_m, p.layout_n))
     what = f"{p.shape} {layouts} {p.dtype.name} {p.precision} {p.semiring.name}"
-    expected = {plan.family: _weight(plan) for plan, _ in every}
+    expected = {plan.family: _cost(plan) for plan, _ in every}
     return Product(number, what, expected, {plan.family: seconds for plan, seconds in every})
 
 
@@ -69,11 +69,11 @@ def expected(machine: Machine, seed: str) -> Iterable[Product]:
     """With expected times for times."""
     for number in count(1):
         try:
-            plans = [x for x in plans_in_turn(problem_of(seed, number), machine) if not x.real]
+            plans = [x for x in ranked_plans(problem_of(seed, number), machine) if not x.real]
         except TilewiseError:  # the semiring does not have the dtype
             continue
         if plans:
-            yield product_of(number, [(x, _weight(x)) for x in plans])
+            yield product_of(number, [(x, _cost(x)) for x in plans])
 
 
 def mean(losses: list[float]) -> float:

@@ -134,12 +134,12 @@ def test_without_a_thread_to_be_had_it_works_itself(monkeypatch):
 def test_the_kernels_of_a_card_are_left_alone_too(monkeypatch):
     made = Compiling(lambda source, arch: b"")
     monkeypatch.setattr(builders, "compile_source", made)
-    monkeypatch.setattr(warming, "at_hand", lambda source, arch: False)
-    monkeypatch.setattr(warming, "rest_behind", lambda problem, arch: False)
+    monkeypatch.setattr(warming, "prefetched", lambda source, arch: False)
+    monkeypatch.setattr(warming, "build_rest", lambda problem, arch: False)
     waited_for = threading.Timer(20, made.go_on.set)  # then the test fails, and ends
     waited_for.start()
     with pytest.raises(KeyboardInterrupt):
-        warming.made_ready(["a", "b"], None, "sm_80")
+        warming.build_missing(["a", "b"], None, "sm_80")
     assert not made.ended
     waited_for.cancel()
     made.go_on.set()

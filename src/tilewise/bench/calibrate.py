@@ -20,8 +20,8 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout, Problem
 from tilewise.errors import TilewiseError
-from tilewise.kernels.choosing import plans_in_turn
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.choosing import ranked_plans
+from tilewise.kernels.recipes import recipe_of
 from tilewise.planning.launchers import launcher_of
 
 BATCH = 64  # products whose kernels are compiled together
@@ -59,7 +59,7 @@ def _drawn(seed: int | str, machine: Machine) -> Iterator[tuple[int, list[Plan]]
     while True:
         number += 1
         try:
-            plans = [x for x in plans_in_turn(problem_of(seed, number), machine) if not x.real]
+            plans = [x for x in ranked_plans(problem_of(seed, number), machine) if not x.real]
         except TilewiseError:  # the semiring does not support the dtype
             continue
         timeable = [x for x in plans if len(recipe_of(x).steps) <= MOST_LAUNCHES]

@@ -113,7 +113,7 @@ def limit_work(algebra: Any, config: Config) -> tuple[Callable[[], Any], int]:
     values = to_device(np.random.default_rng(0).uniform(1, 2, 8192).astype(np.float32))
     out = DeviceArray((blocks * 256,), algebra.partial, DEVICE)
     arguments = (ctypes.c_void_p(values.pointer), ctypes.c_void_p(out.pointer), ctypes.c_int(rounds), ctypes.c_int(-1))
-    launch = Launch.of(render_limit.named(algebra, config, rows, cols), "limit", (blocks,), (256,), arguments)
+    launch = Launch.of(render_limit.key(algebra, config, rows, cols), "limit", (blocks,), (256,), arguments)
     launcher, stream = Launcher(Recipe((launch,)), DEVICE), int(getattr(default_stream(DEVICE), "handle", 0))
 
     def work(keeps: tuple[DeviceArray, DeviceArray] = (values, out)) -> None:

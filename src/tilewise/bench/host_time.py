@@ -19,7 +19,7 @@ from tilewise.api import matmul, plan
 from tilewise.bench.random_shapes import log_uniform
 from tilewise.bench.suites import Piece, Request, Row, Shape
 from tilewise.bench.timing import medians
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.recipes import recipe_of
 
 SHAPES: tuple[Shape, ...] = ((16,) * 3, (64, 256, 256), (65, 257, 255), (512,) * 3, (777,) * 3)
 DTYPES = {"torch": ("float32", "bfloat16"), "cupy": ("float32",)}

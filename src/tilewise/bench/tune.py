@@ -22,7 +22,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.tuning import WORTH, TunedClass, TunedTable
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.registry import family_of
 from tilewise.planning.choose import make_plan
 from tilewise.planning.launchers import run_plan

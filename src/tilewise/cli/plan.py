@@ -63,10 +63,10 @@ def command(
     if source:
         if plan.engine != "cuda":
             raise UsageError("--source shows a kernel's text: name a card, for example --device h200")
-        from tilewise.kernels.detours import recipe_of
-        from tilewise.kernels.keys import words
+        from tilewise.kernels.keys import text_of
+        from tilewise.kernels.recipes import recipe_of
 
-        sys.stdout.write("\n".join(map(words, recipe_of(plan).sources)))
+        sys.stdout.write("\n".join(map(text_of, recipe_of(plan).sources)))
         return
     show(plan.to_json(), plan.rows(), as_json)
 

@@ -122,7 +122,7 @@ def _write(path: Path, document: Any) -> None:
 def _calibrate(seconds: float, seed: int, output: Path | None, as_json: bool) -> None:
     from tilewise.backends.cuda.device import describe
     from tilewise.bench.calibrate import measured
-    from tilewise.kernels.calibration import mended, with_fits
+    from tilewise.kernels.calibration import corrected_seconds, with_fits
 
     machine = describe("cuda:0")
     path = _table_path(output, machine)
@@ -141,7 +141,8 @@ def _calibrate(seconds: float, seed: int, output: Path | None, as_json: bool) ->
     for tuned in (None, replace(machine, tuned=table)):
         losses = []
         for timed in found:
-            _, chosen = min(timed, key=lambda pair: mended(replace(pair[0], machine=tuned or pair[0].machine)))
+            expected = [corrected_seconds(replace(plan, machine=tuned or plan.machine)) for plan, _ in timed]
+            _, chosen = timed[expected.index(min(expected))]
             losses.append(chosen / min(t for _, t in timed))
         near = sum(loss < 1.1 for loss in losses) / max(1, len(losses))
         rows.append(

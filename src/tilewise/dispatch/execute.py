@@ -212,11 +212,11 @@ def _on_card(call: Call, target: Operand, kernel: str | None, tile: int | None, 
 
 def _plan_on_card(problem: Problem, device: str, kernel: str | None, tile: int | None) -> tuple[Plan, bool]:
     """The plan, and whether it is final: with TILEWISE_WAIT=0 another plan is used until its kernels are compiled."""
-    from tilewise.planning.precompile import sooner_served, waits
+    from tilewise.planning.precompile import built_alternative, waits
 
     machine = machine_of(device)
     if not waits() and kernel is None and tile is None and not (problem.scaled or problem.return_arg):
-        other = sooner_served(problem, machine)
+        other = built_alternative(problem, machine)
         if other is not None:
             return other, False
     return make_plan(problem, machine, kernel, tile), True

@@ -1,4 +1,4 @@
-"""The skeleton of a family with many configurations: the fastest one by its cost model is its plan."""
+"""Base classes of families with many configurations: the plan is the one with the least time by the cost model."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ Recipe = Callable[[Plan, Operands, Scratch], Sequence[AnyStep]]
 
 
 class ByConfigs(Family):
-    """A family of these has configurations and their expected seconds; it says how P is cut, and how people read it."""
+    """A family defines configurations with their expected seconds, the tiling of P, and notes for people."""
 
     tensor: ClassVar[bool] = False  # tiles of P are made by tensor cores
-    make: ClassVar[Recipe]  # its launches
+    make: ClassVar[Recipe]  # a plan's launches
 
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, Any]:
         """The least expected seconds, and their configuration; `kernel`: requested by name."""
         return _searched(self, problem, machine)
 
     def search(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
-        """The same, not from the cache."""
+        """`best` without the cache."""
         timed = ((self.seconds(config, problem, machine), config) for config in self.configurations(problem, machine))
         return min(timed, key=itemgetter(0))
 
     def geometry(self, problem: Problem, machine: Machine, config: Any) -> Geometry:
-        """What one block of the configuration does."""
+        """The work of one block."""
         made: Geometry = config.geometry
         return made
 
     @abstractmethod
     def tiles(self, problem: Problem, machine: Machine, config: Any) -> str:
-        """How P is cut, as text."""
+        """The tiling of P, as text."""
 
     def notes(self, problem: Problem, config: Any) -> list[str]:
-        """What else people should know of the configuration."""
-        return cut_over_a_cluster(config)
+        """Notes of the plan on the configuration."""
+        return cluster_note(config)
 
     def passes(self, problem: Problem, machine: Machine, config: Any) -> int:
-        """Launches beside the product's own."""
+        """Launches besides the product's own."""
         return 0
 
     def packs(self, problem: Problem, config: Any) -> tuple[str, ...]:
@@ -57,11 +57,11 @@ class ByConfigs(Family):
         return ()
 
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
-        """The least seconds that the machine allows, and what sets them."""
+        """The floor in seconds, and whether arithmetic or memory sets it."""
         return machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
-        """The plan with why it is this one; `kernel`: requested by name."""
+        """The plan with the reason for its choice; `kernel`: requested by name."""
         least = f"{plan.kernel} has the least expected time"
         if self.tensor:
             least = "tensor cores have the least expected time"
@@ -91,7 +91,7 @@ class ByConfigs(Family):
     def planned(
         self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None, seconds: float, config: Any
     ) -> Plan:
-        """The plan of one configuration, expected to take so long."""
+        """The plan of one configuration."""
         plan = own_tiles(
             self, problem, machine, self.kernel_of(config), tile, self.geometry(problem, machine, config), seconds,
             self.limits(problem, machine), self.notes(problem, config), packs=self.packs(problem, config),
@@ -104,14 +104,14 @@ class ByConfigs(Family):
         return {}
 
 
-@lru_cache(maxsize=256)  # what is offered first is planned then
+@lru_cache(maxsize=256)  # `offer`, then `plan`
 def _searched(family: ByConfigs, problem: Problem, machine: Machine) -> tuple[float, Any]:
     return family.search(problem, machine)
 
 
 class Table(NamedTuple):
-    """A formula of expected seconds, infinite where a row does not apply; configurations as its rows; what all rows
-    share; and which configuration a row stands for."""
+    """A formula of expected seconds (infinite where a row does not apply), its rows, the numbers that all rows share,
+    and the configuration of a row's number."""
 
     formula: Formula
     rows: Rows
@@ -119,8 +119,8 @@ class Table(NamedTuple):
     config: Callable[[int], Any]
 
 
-def soonest(tables: Iterable[Table], largest: int) -> tuple[float, Any]:
-    """Seconds, and the configuration that takes no longer than any other."""
+def fastest(tables: Iterable[Table], largest: int) -> tuple[float, Any]:
+    """The least expected seconds, and their configuration."""
     found = [(*table.formula.least(table.rows, table.given, largest), table) for table in tables]
     number, seconds, table = min(found, key=itemgetter(1))
     return seconds, table.config(number)
@@ -135,14 +135,14 @@ def timed(tables: Iterable[Table]) -> Iterator[tuple[Any, float]]:
 
 
 class CostModel(Protocol):
-    """What a module of a cost model has."""
+    """A module of a cost model."""
 
     def tables(self, problem: Problem, machine: Machine, /) -> Iterable[Table]:
-        """Every configuration that could take the problem: a table for each orientation."""
+        """Tables of every configuration for the problem."""
 
 
 class Tabled(ByConfigs):
-    """A family whose cost model is tables."""
+    """A family whose cost model is a set of tables."""
 
     model: ClassVar[CostModel]
 
@@ -150,24 +150,24 @@ class Tabled(ByConfigs):
         return self.model.tables(problem, machine)
 
     def search(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
-        return soonest(self.tables(problem, machine), problem.largest)
+        return fastest(self.tables(problem, machine), problem.largest)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return tuple(dict.fromkeys(config for config, _ in timed(self.tables(problem, machine))))
 
     def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
-        """Infinite where the model would not choose from it."""
+        """Infinite for a configuration that is not in the tables."""
         every = timed(self.tables(problem, machine))
         return next((seconds for one, seconds in every if one == config), INFINITE)
 
 
 class Single(ByConfigs):
-    """A family with nothing to choose from."""
+    """A family with one configuration."""
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return ()
 
 
-def cut_over_a_cluster(config: Any) -> list[str]:
+def cluster_note(config: Any) -> list[str]:
     blocks = getattr(config, "cluster", 1)
     return [f"k is cut over the {blocks} blocks of a cluster, which add up in order"] if blocks > 1 else []

@@ -1,7 +1,7 @@
-"""What a kernel takes, as data, and the one function that says why it does not take a problem.
+"""What a kernel supports, as data, and the one function that gives the reason why it does not support a problem.
 
-A condition is either of a kind of problem (arch, dtypes, precision, semiring), which is decided once for all shapes, or
-of one problem (its shape, strides, and what comes with it).
+Conditions on the kind of problem (arch, dtypes, precision, semiring) are evaluated once for all shapes; the others
+depend on one problem (shape, strides, accumulate, epilogue and so on).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INTEGERS8 = frozenset(("int8", "uint8"))
 
 
 class Condition(NamedTuple):
-    """What no field of `Capabilities` says: a test of a problem, and what the kernel takes, as text."""
+    """A condition that is no field of `Capabilities`: a test of a problem, and the text for its refusal."""
 
     holds: Callable[[Problem], bool]
     takes: str
@@ -32,43 +32,43 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a kernel takes, and what it does beside multiplying."""
+    """The problems that a kernel supports, and what it does besides multiplying."""
 
-    # a kind of problem
+    # on the kind of problem
     from_arch: int = 0  # compute capability
-    own_arch: bool = False  # that one alone: its instructions are no other's
+    own_arch: bool = False  # that one only: its instructions exist on no other
     tensor_cores: bool = False  # the card has them for the dtype: float64 has them on few
-    dtypes: tuple[str, ...] = ()  # of the product; any where there are none
-    since: tuple[tuple[str, int], ...] = ()  # elements (`elements_of`), and from which compute capability on
+    dtypes: tuple[str, ...] = ()  # of the product; empty: any
+    since: tuple[tuple[str, int], ...] = ()  # (dtype of `elements_of`, least compute capability)
     one_dtype: bool = False  # M and N are of the product's dtype; others are packed first
-    float32_as: tuple[str, ...] = PRECISIONS  # values of precision=
-    plus_times: bool = False  # over no other semiring
-    element_bytes: int = 0  # exactly, where it is not 0
+    float32_as: tuple[str, ...] = PRECISIONS  # supported values of precision=
+    plus_times: bool = False  # only over plus_times
+    element_bytes: int = 0  # exactly; 0: any
     partial_bytes: tuple[int, int] = (1, 64)  # least and most
     kind: Condition | None = None
-    # one problem
-    same_result: bool = False  # P is of the product's dtype, too
+    # on one problem
+    same_result: bool = False  # P has the product's dtype
     accumulates: bool = True
     unrounded: bool = True
     stacks: bool = True
-    groups: tuple[str, ...] = ()  # of rows whose sizes only the card knows: along "rows", along "k"
+    groups: tuple[str, ...] = ()  # groups whose sizes are data on the card: along "rows", along "k"
     only_groups: bool = False
     steps: float = math.inf  # of one member, at most
     least_k: int = 0
     most_k: float = math.inf
-    few: float = math.inf  # rows or columns of P, at most
-    contiguous: bool = False  # rows or columns of M, and of N, are
+    few: float = math.inf  # most rows, or most columns, of P
+    contiguous: bool = False  # M and N are row-major or column-major
     problem: tuple[Condition, ...] = ()
-    # beside multiplying
-    fuses: bool = False  # an epilogue is applied before sums are stored; else in a pass of its own
-    tracks_arg: bool = False  # reports which k won
+    # besides multiplying
+    fuses: bool = False  # applies the epilogue before it stores P; else a separate pass does
+    tracks_arg: bool = False  # return_arg=True
     scales: bool = False  # scales rows and columns of P
-    stores_anywhere: bool = False  # P may have any strides; else its rows or its columns are contiguous
-    precisions: tuple[str, ...] = PRECISIONS  # of float32, that it honours as requested
+    stores_anywhere: bool = False  # P may have any strides; else it is row-major
+    precisions: tuple[str, ...] = PRECISIONS  # values of precision= that it implements as requested
 
 
 def why_not(can: Capabilities, p: Problem, machine: Machine, kernel: str) -> str | None:
-    """Why a kernel does not take a problem; None where it does."""
+    """The reason why a kernel does not support a problem; None if it does."""
     why = why_not_of_kind(can, p, machine) or why_not_of_problem(can, p)
     return why and f"kernel={kernel!r} " + why.format(
         p=p,
@@ -81,7 +81,7 @@ def why_not(can: Capabilities, p: Problem, machine: Machine, kernel: str) -> str
 
 
 def why_not_of_kind(can: Capabilities, p: Problem, machine: Machine) -> str | None:
-    """The part that arch, dtypes, precision and semiring decide: a template, which `why_not` fills in."""
+    """The part that depends on arch, dtypes, precision and semiring: a template, which `why_not` fills in."""
     number, size = arch_number(machine.arch), p.algebra.partial.itemsize
     if can.own_arch and number != can.from_arch:
         return "is made for {generation} (sm_{can.from_arch}), and this is {arch}"
@@ -100,7 +100,7 @@ def why_not_of_kind(can: Capabilities, p: Problem, machine: Machine) -> str | No
     if element == "float32" and p.precision not in can.float32_as:
         return "multiplies float32 with {precisions}, not {p.precision!r}"
     if can.plus_times and not is_plus_times(p.semiring):
-        return "knows plus_times alone, not {p.semiring}"
+        return "supports only plus_times, not {p.semiring}"
     if can.element_bytes and p.algebra.element.itemsize != can.element_bytes:
         return "multiplies elements of {can.element_bytes} bytes, not {p.dtype}"
     if size < can.partial_bytes[0]:
@@ -117,9 +117,9 @@ def why_not_of_kind(can: Capabilities, p: Problem, machine: Machine) -> str | No
 
 
 def why_not_of_problem(can: Capabilities, p: Problem) -> str | None:
-    """The part that shape, strides and what comes with a product decide; evaluated for every kernel and new shape."""
+    """The part that depends on one problem; evaluated for every kernel and new shape."""
     if p.return_arg or p.scaled or p.accumulate or p.unrounded or p.groups is not None or can.only_groups:
-        why = _why_not_with_it(can, p)
+        why = _why_not_of_options(can, p)
         if why is not None:
             return why
     if not can.fuses and p.epilogue:
@@ -144,8 +144,8 @@ def why_not_of_problem(can: Capabilities, p: Problem) -> str | None:
     return None
 
 
-def _why_not_with_it(can: Capabilities, p: Problem) -> str | None:
-    """What comes with a product."""
+def _why_not_of_options(can: Capabilities, p: Problem) -> str | None:
+    """The part that depends on return_arg, scales, groups, accumulate and unrounded sums."""
     if p.return_arg and not can.tracks_arg:
         return "does not report which k won: leave kernel= out, or return_arg=True"
     if p.scaled and not can.scales:
@@ -162,7 +162,7 @@ def _why_not_with_it(can: Capabilities, p: Problem) -> str | None:
 
 
 def tensor_name(p: Problem, machine: Machine | None = None) -> str:
-    """Under which a machine has the tensor cores' rate: of the product's dtype, or of what they multiply on it."""
+    """The name of a tensor-core rate of `Machine`: by the product's dtype, or, with a machine, by `elements_of`."""
     dtype = p.dtype if machine is None else elements_of(p, machine)[0]
     if dtype.kind == "f" and dtype.itemsize == 1:
         return "float8"
@@ -170,8 +170,8 @@ def tensor_name(p: Problem, machine: Machine | None = None) -> str:
 
 
 def elements_of(p: Problem, machine: Machine) -> tuple[DType, DType]:
-    """M's and N's elements as mma.sync multiplies them: 8-bit ones as they are, where sums are as wide as P's dtype;
-    others are converted to the product's dtype first, and so are 8-bit floats before Ada. Hopper's go to wgmma."""
+    """The dtypes of M and N as mma.sync multiplies them: 8-bit ones unchanged where P is int32 or a float (floats from
+    Ada on); all others, and all on Hopper, are converted to the product's dtype first."""
     pair, number = (p.dtype_m, p.dtype_n), arch_number(machine.arch)
     names = {pair[0].name, pair[1].name}
     integers = p.dtype.name == "int32" and names <= INTEGERS8

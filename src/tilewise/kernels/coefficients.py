@@ -10,7 +10,7 @@ from tilewise.system.resources import shipped
 
 
 class Numbers:
-    """Those of a kernel, as attributes: each one a number, where the kernel has no lists of them."""
+    """Those of a kernel, as attributes."""
 
     def __init__(self, **numbers: Any) -> None:
         self.__dict__.update(numbers)
@@ -27,14 +27,14 @@ def document() -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def coefficients(kernel: str) -> Any:
-    """The numbers of one kernel, as attributes; `as` names another one whose numbers it has but for its own."""
+    """The numbers of one kernel; `as` names another kernel, whose numbers are the defaults."""
     own = {name: _by_number(value) for name, value in document()[kernel].items()}
     like = own.pop("as", None)
     return Numbers(**{**(vars(coefficients(like)) if like else {}), **own})
 
 
 def _by_number(value: Any) -> Any:
-    """Keys that are numbers, as such."""
+    """A mapping with integer keys as integers."""
     if isinstance(value, dict):
         return {int(name) if name.isdigit() else name: one for name, one in value.items()}
     return value

@@ -1,6 +1,6 @@
-"""What every kernel on a card is to the rest: one interface over its cost model, its text and its launches.
+"""The interface of a kernel family on a card: capabilities, cost model, text and launches.
 
-Nothing outside names one of them but the registry.
+Only the registry imports the families.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tilewise.kernels.shared.placed import Operands
 
 
 class Offer(NamedTuple):
-    """What a family's best plan would take: the least that choosing among families needs."""
+    """The expected time of a family's best plan, without the plan."""
 
     problem: Problem
     machine: Machine
@@ -31,23 +31,21 @@ class Offer(NamedTuple):
 
 
 class Family(ABC):
-    """One kernel, or a few that share a cost model."""
+    """A kernel, or a few with one cost model."""
 
-    name: ClassVar[str]  # of its folder
-    kernels: ClassVar[Mapping[str, str]]  # what kernel= may name, each with its idea in a sentence
-    can: ClassVar[Capabilities] = Capabilities()  # what it takes
-    falls_back: ClassVar[bool] = False  # a `Fallback` is queued behind its stacks
-    beside_tile: ClassVar[bool] = False  # is offered where tile= is given, too
-    teaches: ClassVar[bool] = (
-        False  # is chosen only where kernel= or tile= asks for it, or nothing else takes a problem
-    )
+    name: ClassVar[str]
+    kernels: ClassVar[Mapping[str, str]]  # values of kernel=, each with a sentence that describes it
+    can: ClassVar[Capabilities] = Capabilities()
+    falls_back: ClassVar[bool] = False  # its recipes of stacks contain a `Fallback`
+    beside_tile: ClassVar[bool] = False  # competes also where tile= is given
+    teaches: ClassVar[bool] = False  # chosen only by kernel= or tile=, or where no other family takes the problem
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        """Why it does not take the problem, or None when it does; `kernel`: requested by name."""
+        """The reason why it does not take the problem, or None; `kernel`: requested by name."""
         return why_not(self.can, problem, machine, kernel or next(iter(self.kernels)))
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        """Whether it competes for a problem that it can take, where no kernel is named."""
+        """Whether it competes for a problem that it supports, where no kernel is requested."""
         return True
 
     @abstractmethod
@@ -55,40 +53,40 @@ class Family(ABC):
         """Its best plan by its own model."""
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        """What `plan` would say of the time, with nothing else made; a family with much to say overrides it."""
+        """The expected time of `plan`; overridden where that is faster than planning."""
         plan = self.plan(problem, machine, None, tile)
         return Offer(problem, machine, plan.kernel, plan.predicted, plan.floor, plan.passes)
 
     def elements(self, problem: Problem, machine: Machine) -> tuple[DType, DType]:
-        """What operands are packed as, where they are."""
+        """The dtypes that M and N are packed to, if they are."""
         return problem.dtype, problem.dtype
 
     @abstractmethod
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
-        """The launches of a plan of its own; the only place that renders its text."""
+        """The launches of one of its plans; the only place that renders its text."""
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        """Every kernel text that plans of the problem's dtype, precision and semiring may name, whatever their shape,
-        layout, stride and offset: what `tilewise warm` builds. Epilogues, and stacks that are added onto, are left out
-        and compiled when they are requested."""
+        """Every kernel text that plans of the problem's dtype, precision and semiring may use, for any shape, layout,
+        stride and offset: what `tilewise warm` builds. Other epilogues, and stacks with accumulate, are compiled on
+        request."""
         return ()
 
-    # What `tilewise tune` measures; a family with nothing to tune leaves these alone.
+    # For `tilewise tune`; a family with nothing to tune does not override these.
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        """The ways it could take the problem."""
+        """Its configurations for the problem."""
         return ()
 
     def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
-        """What the model expects of one of them."""
+        """The expected seconds of a configuration."""
         raise TypeError(f"{self.name} has no configurations to choose from")
 
     def tuning_class(self, problem: Problem) -> str:
-        """Under what a measured choice is kept."""
+        """The key of a measured choice in a tuned table."""
         raise TypeError(f"{self.name} has no configurations to choose from")
 
     def pinned(self, problem: Problem, machine: Machine, config: Any) -> Plan:
-        """The plan that takes this very way, whatever the model thinks of it."""
+        """The plan of this configuration."""
         raise TypeError(f"{self.name} has no configurations to choose from")
 
 
@@ -104,7 +102,7 @@ def own_tiles(
     notes: Iterable[str],
     **fields: Any,
 ) -> Plan:
-    """The plan of a kernel whose tiles are not TILE_WIDTH's: no faster than `limits` say, with the reason."""
+    """The plan of a kernel that ignores TILE_WIDTH; `limits`: the floor, and what sets it."""
     floor, bound = limits
     idea, width = family.kernels[kernel], DEFAULT_TILE if tile is None else tile
     plan = assemble(problem, machine, "cuda", kernel, idea, width, geometry)
@@ -122,7 +120,7 @@ def own_tiles(
 
 
 def limits_of(compute: float, problem: Problem, machine: Machine) -> tuple[float, str]:
-    """The floor of a product that takes so long on its cores, and what sets it."""
+    """The floor of a product with `compute` seconds of arithmetic, and what sets it."""
     memory = problem.least_bytes / machine.bandwidth
     return max(compute, memory), "arithmetic" if compute >= memory else "memory"
 
@@ -132,7 +130,7 @@ def fused_notes(problem: Problem) -> list[str]:
 
 
 def passes(routes: tuple[str, str], parts: int) -> int:
-    """Launches beside the product's own: one for operands that do not go as they are, one to add up parts of k."""
+    """Launches besides the product's own: one to move operands, one to add up the parts of k."""
     return (not IN_PLACE.issuperset(routes)) + (parts > 1)
 
 

@@ -1,8 +1,8 @@
-"""Kernel texts by their names: who writes a text, and from what. The words are written when a compiler needs them.
+"""Kernel keys: a short string names a CUDA text by its renderer and arguments; the text is rendered to be compiled.
 
-A text of the closed set is 10 to 50 KB and takes longer to write than everything else that a launch is laid out by,
-and it is written only to be looked up. Its name says as much in a hundred characters: what is built is found by that
-(`backends/cuda/bundle.py`). Whatever a name cannot tell, semirings of one's own above all, goes by its words as ever.
+Rendering a text of 10 to 50 KB takes longer than everything else in laying out a launch, and most texts are compiled
+already. A built kernel is found by its key of about a hundred characters (`backends/cuda/bundle.py`). A text with an
+argument that has no key, a user's semiring for example, is found by the text itself.
 """
 
 from __future__ import annotations
@@ -18,86 +18,86 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Algebra, Semiring
 
 Given = ParamSpec("Given")
-KNOWN = 4096  # names that a writer of texts remembers
-WORDS = 256  # texts that it keeps
+MOST_KEYS = 4096  # that a renderer caches
+MOST_TEXTS = 256
 
 
-class Named(str):
-    """A text's name, which stands for the text: equal names are equal texts."""
+class KernelKey(str):
+    """The key of a text, used in its place: equal keys are equal texts."""
 
-    __slots__ = ("writer", "written")
-    writer: str  # the functions that write it
-    written: Callable[[], str]
-
-
-def words(text: str) -> str:
-    """The text itself."""
-    return text.written() if text.__class__ is Named else text
+    __slots__ = ("render", "renderers")
+    renderers: str  # names of the functions that render it
+    render: Callable[[], str]
 
 
-class Unnamed(Exception):
-    """Something among what a text is written from cannot be told by a name."""
+def text_of(text: str) -> str:
+    """The text of a key; of a text itself."""
+    return text.render() if text.__class__ is KernelKey else text
 
 
-class Written(Generic[Given]):
-    """A function that writes texts: called it answers with words, `named` with the name of those it would write."""
+class NoKey(Exception):
+    """An argument of a renderer cannot be part of a key."""
 
-    def __init__(self, write: Callable[Given, str]) -> None:
-        update_wrapper(self, write)
-        self._words = lru_cache(maxsize=WORDS)(write)
-        module = write.__module__.removeprefix("tilewise.kernels.").removesuffix(".text")
-        self._name = f"{module}.{write.__qualname__}"
-        self._usual = {name: one.default for name, one in signature(write).parameters.items()}
-        self._known: dict[Any, str] = {}
+
+class KeyedRenderer(Generic[Given]):
+    """A function that renders texts: a call returns the text, `key` the key of what the call would return."""
+
+    def __init__(self, render: Callable[Given, str]) -> None:
+        update_wrapper(self, render)
+        self._text = lru_cache(maxsize=MOST_TEXTS)(render)
+        module = render.__module__.removeprefix("tilewise.kernels.").removesuffix(".text")
+        self._name = f"{module}.{render.__qualname__}"
+        self._defaults = {name: one.default for name, one in signature(render).parameters.items()}
+        self._keys: dict[Any, str] = {}
 
     def __call__(self, *args: Given.args, **kw: Given.kwargs) -> str:
-        return self._words(*(words(x) if x.__class__ is Named else x for x in args), **kw)  # type: ignore[arg-type]
+        return self._text(*(text_of(x) if x.__class__ is KernelKey else x for x in args), **kw)  # type: ignore[arg-type]
 
-    def named(self, *args: Given.args, **kw: Given.kwargs) -> str:
-        """The name of the text, or the text itself where it has none."""
-        key: Any = (args, *kw.items()) if kw else args
-        found = self._known.get(key)
+    def key(self, *args: Given.args, **kw: Given.kwargs) -> str:
+        """The key of the text, or the text where it has none."""
+        given: Any = (args, *kw.items()) if kw else args
+        found = self._keys.get(given)
         if found is None:
-            if len(self._known) >= KNOWN:
-                self._known.clear()
-            found = self._known[key] = self._named(args, kw)
+            if len(self._keys) >= MOST_KEYS:
+                self._keys.clear()
+            found = self._keys[given] = self._key(args, kw)
         return found
 
-    def _named(self, args: tuple[Any, ...], kw: dict[str, Any]) -> str:
-        given = {**self._usual, **dict(zip(self._usual, args, strict=False)), **kw}
+    def _key(self, args: tuple[Any, ...], kw: dict[str, Any]) -> str:
+        given = {**self._defaults, **dict(zip(self._defaults, args, strict=False)), **kw}
         try:
-            made = Named(f"{self._name}({','.join([spelt(value) for value in given.values()])})")
-        except Unnamed:
+            made = KernelKey(f"{self._name}({','.join([key_part(value) for value in given.values()])})")
+        except NoKey:
             return self(*args, **kw)
-        made.writer = " ".join((self._name, *(x.writer for x in args if isinstance(x, Named))))
-        made.written = partial(self, *args, **kw)
+        made.renderers = " ".join((self._name, *(x.renderers for x in args if isinstance(x, KernelKey))))
+        made.render = partial(self, *args, **kw)
         return made
 
 
-def spelt(value: Any) -> str:
-    """A value as a name has it: the same for equal ones, another for others."""
+def key_part(value: Any) -> str:
+    """An argument as part of a key: equal parts for equal values, different ones for others."""
     kind = value.__class__
     if kind is str:
         return repr(value)
     if kind is bool or kind is int:
         return str(int(value))
-    if value is None or kind is Named or kind is float:
+    if value is None or kind is KernelKey or kind is float:
         return str(value)
-    return _spelt(value)
+    return _key_part(value)
 
 
 @lru_cache(maxsize=4096)
-def _spelt(value: Any) -> str:
+def _key_part(value: Any) -> str:
     if isinstance(value, DType):
         return value.name
     if isinstance(value, Semiring):
         if SEMIRINGS.get(value.name) is not value:
-            raise Unnamed
+            raise NoKey
         return value.name
     if isinstance(value, Algebra):  # its other fields follow from these
-        return f"{spelt(value.semiring)}:{value.element}:{value.partial}:{value.result}"
-    if isinstance(value, tuple):  # one with names for its fields is equal to one without
-        return f"({','.join(map(spelt, value))})"
+        return f"{key_part(value.semiring)}:{value.element}:{value.partial}:{value.result}"
+    if isinstance(value, tuple):  # a named tuple equals a tuple
+        return f"({','.join(map(key_part, value))})"
     if is_dataclass(value) and not isinstance(value, type):
-        return f"{type(value).__name__}({','.join([spelt(getattr(value, one.name)) for one in fields(value)])})"
-    raise Unnamed
+        return f"{type(value).__name__}({','.join([key_part(getattr(value, one.name)) for one in fields(value)])})"
+    raise NoKey

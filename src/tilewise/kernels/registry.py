@@ -21,7 +21,7 @@ from tilewise.kernels.simt_gemm.tiled.family import Plain
 from tilewise.kernels.simt_gemm.tiled.recipe import fallback_launches
 from tilewise.kernels.wgmma_gemm.family import BF16x6, BulkLines, KMajor, ReadOnce, WgmmaHalf
 
-COURSE = Ladder()  # whose text the interpreter runs, too
+COURSE = Ladder()  # the interpreter runs its texts, too
 FAMILIES: list[Family] = [
     WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), SlicedK(), ShortK(), Plain(),
     Gemv(), Direct(), DirectHalf(), BulkLines(), HalfDots(), ReadOnce(), Buffered(), Cells(), RankK(),
@@ -29,7 +29,7 @@ FAMILIES: list[Family] = [
 ]  # fmt: skip
 
 
-REPLACED = {  # names that were known before
+REPLACED = {  # kernels of earlier versions
     "fma_small": "kernel='buffered' and kernel='sliced_k' make what it made",
     "mma_small": "kernel='sliced_k', kernel='mma_sync' and kernel='bulk_lines' make what it made",
     "shallow": "kernel='short_k', kernel='mma_sync' and kernel='direct' make what it made",
@@ -41,7 +41,7 @@ BY_KERNEL = {kernel: family for family in reversed(FAMILIES) for kernel in famil
 
 
 def beside(steps: Iterable[AnyStep], scratch: Scratch) -> list[Step]:
-    """The steps, with what one generator leaves to another in its place."""
+    """The steps, with the launches of another generator in place of each `Edge` and `Fallback`."""
     made, held = list[Step](), dict[int, Address]()
     for step in steps:
         if isinstance(step, Edge):
@@ -54,18 +54,18 @@ def beside(steps: Iterable[AnyStep], scratch: Scratch) -> list[Step]:
 
 
 def family_named(name: str) -> Family:
-    """The family of that folder."""
+    """The family of that name."""
     return BY_NAME[name] if name in BY_NAME else next(family for family in FAMILIES if family.name == name)
 
 
 def family_of(kernel: str) -> Family:
-    """The family that has the kernel people name with kernel=."""
+    """The family of a kernel."""
     if kernel in BY_KERNEL:
         return BY_KERNEL[kernel]
     for family in FAMILIES:
         if kernel in family.kernels:
             return family
     if kernel in REPLACED:
-        raise UsageError(f"kernel={kernel!r} is no more; {REPLACED[kernel]}")
+        raise UsageError(f"kernel={kernel!r} was replaced: {REPLACED[kernel]}")
     known = [name for family in reversed(FAMILIES) for name in family.kernels]
     raise UsageError(f"kernel={kernel!r} is not known; known are {', '.join(known)}")

@@ -1,1 +1,1 @@
-"""Which kernel runs: the choice, how far its cost model is off, tuned tables, kernels compiled ahead of time."""
+"""Planning: the choice of a kernel, launchers of plans, kernels compiled ahead of time."""

@@ -11,7 +11,7 @@ from tilewise.core.recipe import Recipe
 
 @lru_cache(maxsize=4096)
 def launcher_of(plan: Plan, device: str, scales: Any = None, spans: tuple[tuple[int, int], ...] = ()) -> Any:
-    """The launcher of a plan on a card. `spans`: the bytes that M, N and P touch, to detect overlaps with P."""
+    """The launcher of a plan on a card. `spans`: the bytes that M, N and P occupy, to detect overlaps with P."""
     from tilewise.planning.precompile import laid_out
 
     return laid_out(plan, device, scales, dict(zip("MNP", spans, strict=False)))

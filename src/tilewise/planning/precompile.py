@@ -1,7 +1,6 @@
-"""Kernels built ahead of time: a dtype's whole set, and the rest of it in the background of a first call.
+"""Kernels built ahead of time: a dtype's whole set by `tilewise warm`, or in the background after a first call.
 
-`python -m tilewise.planning.precompile SEMIRING KIND ARCH` is the process that builds the rest; it ends at EOF of its
-input.
+`python -m tilewise.planning.precompile SEMIRING KIND ARCH` is the background process; it ends at EOF of its input.
 """
 
 from __future__ import annotations
@@ -21,35 +20,35 @@ from tilewise.algebra.dtypes import dtype_named
 from tilewise.algebra.semiring import Semiring
 from tilewise.backends.cuda.builders import build, workers_for
 from tilewise.backends.cuda.bundles import holds_set, is_kept, keep
-from tilewise.backends.cuda.compile import at_hand, compile_source, missing, policy
+from tilewise.backends.cuda.compile import compile_source, missing, policy, prefetched
 from tilewise.backends.cuda.device import arch_of
 from tilewise.backends.cuda.launcher import Launcher
-from tilewise.backends.cuda.loading import is_loading, kernel_names, load_behind
+from tilewise.backends.cuda.loading import is_loading, kernel_names, load_in_background
 from tilewise.core.epilogue import Epilogue
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Groups, Problem, problem_of_shape
 from tilewise.errors import UsageError
-from tilewise.kernels.choosing import plans_in_turn
+from tilewise.kernels.choosing import ranked_plans
 from tilewise.kernels.cross_entropy.text import render_cross_entropy, render_scaled
-from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.kernel_set import kernel_set
-from tilewise.kernels.keys import Named, words
+from tilewise.kernels.keys import KernelKey, text_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.system.parent import end_with_input
 from tilewise.system.resources import environment
 
 USUAL = ("bfloat16", "float16", "float32", "tf32", "float64")
-Progress = Callable[[str, int, int], None]  # a kind, how many of its kernels are there, of how many
+Progress = Callable[[str, int, int], None]  # a kind, the number of its kernels that are built, and of all of them
 
 
 @dataclass(frozen=True)
 class Warmed:
-    """What was done for one dtype."""
+    """The result for one dtype."""
 
     kind: str
     arch: str
     kernels: int  # of the set
-    built: int  # those that were not there
+    built: int  # those that were missing
     bytes: int  # of machine code built
     seconds: float
 
@@ -99,16 +98,16 @@ def warm(
         kept_as = kind if ring is SEMIRINGS["plus_times"] else f"{kind} {ring.name}"
         made.append(_warmed(texts, kind, machine, workers, progress, kept_as))
         if arch is None:
-            load_behind(kept_as, full_name(device), again=True).join()
+            load_in_background(kept_as, full_name(device), again=True).join()
     return made
 
 
 def layer_set(problem: Problem, machine: Machine) -> tuple[str, ...]:
-    """What the layers of a model name beside the products alone: those with a bias, and the loss of many logits."""
+    """The texts of a model's layers besides bare products: with a bias, and the cross entropy."""
     texts = kernel_set(replace(problem, epilogue=Epilogue(bias=problem.dtype)), machine)
     if problem.dtype.name not in ("bfloat16", "float16", "float32"):
         return texts
-    return (*texts, render_cross_entropy.named(problem.dtype), render_scaled.named(problem.dtype))
+    return (*texts, render_cross_entropy.key(problem.dtype), render_scaled.key(problem.dtype))
 
 
 def kinds_of(dtype: Any, ordinary: bool = True) -> tuple[str, ...]:
@@ -140,12 +139,12 @@ def _machine(device: str, arch: str | None) -> Machine:
 def _warmed(
     texts: Sequence[str], kind: str, machine: Machine, workers: int | None, progress: Progress | None, kept_as: str
 ) -> Warmed:
-    start, sizes, together = time.perf_counter(), list[int](), _Together(kept_as, machine.arch)
+    start, sizes, collector = time.perf_counter(), list[int](), _Collector(kept_as, machine.arch)
     lacking = missing(texts, machine.arch)
 
     def done(text: str, nbytes: int) -> None:
         sizes.append(nbytes)
-        together.add(text)
+        collector.add(text)
         if progress is not None:
             progress(kind, len(texts) - len(lacking) + len(sizes), len(texts))
 
@@ -153,25 +152,25 @@ def _warmed(
         progress(kind, len(texts) - len(lacking), len(texts))
     if lacking:
         build(lacking, machine.arch, workers_for(len(lacking), workers), done)
-    together.keep(texts)
+    collector.write(texts)
     return Warmed(kind, machine.arch, len(texts), len(lacking), sum(sizes), time.perf_counter() - start)
 
 
-class _Together:
-    """Kernels of a kind, collected for a bundle while others are still compiled."""
+class _Collector:
+    """Collects the kernels of a kind for a bundle while others are being compiled."""
 
     def __init__(self, kind: str, arch: str) -> None:
         self._kind, self._arch = kind, arch
         self._built: dict[str, tuple[bytes, list[str]]] = {}
 
     def add(self, text: str) -> None:
-        """A kernel that is on disk now."""
-        if text.__class__ is Named:
-            self._built[text] = compile_source(text, self._arch), kernel_names(words(text))
+        """Add a kernel that is built."""
+        if text.__class__ is KernelKey:
+            self._built[text] = compile_source(text, self._arch), kernel_names(text_of(text))
 
-    def keep(self, texts: Iterable[str]) -> None:
-        """Write the bundle, with kernels that were built before too."""
-        named = [text for text in texts if text.__class__ is Named]
+    def write(self, texts: Iterable[str]) -> None:
+        """Write the bundle, including kernels that were built earlier."""
+        named = [text for text in texts if text.__class__ is KernelKey]
         if not named or is_kept(self._kind, named, self._arch):
             return
         for text in named:
@@ -181,18 +180,18 @@ class _Together:
 
 
 def laid_out(plan: Plan, device: str, scales: Any, spans: dict[str, tuple[int, int]]) -> Launcher:
-    """A plan's launcher, its kernels built and loaded; the rest of the dtype's set is loaded in the background."""
+    """A plan's launcher, its kernels built and loaded; starts loading the dtype's set."""
     recipe = recipe_of(plan, scales)
-    made_ready(recipe.sources, plan.problem, arch_of(device))
+    build_missing(recipe.sources, plan.problem, arch_of(device))
     made = Launcher(recipe, device, spans)
-    loaded_behind(plan.problem, device)
+    preload(plan.problem, device)
     return made
 
 
 # In the background of a first call
 
 
-SEVERAL = 20  # shapes: loading a whole set takes a process 0.06 s, and saves each new shape 0.2 ms
+SEVERAL = 20  # shapes: loading a whole set takes 0.06 s of a process, and saves 0.2 ms for each new shape
 PRELOADS = {"auto": SEVERAL, "0": 0, "1": 1}  # TILEWISE_PRELOAD
 _met: dict[tuple[str, str], int] = {}
 _starting = Lock()
@@ -200,45 +199,43 @@ _started: set[tuple[str, str]] = set()
 _running: list[subprocess.Popen[bytes]] = []
 
 
-def made_ready(sources: Iterable[str], problem: Problem, arch: str) -> None:
+def build_missing(sources: Iterable[str], problem: Problem, arch: str) -> None:
     """Build a call's missing kernels in parallel; another process builds the rest of their dtype's set."""
-    lacking = [source for source in sources if not at_hand(source, arch)]
+    lacking = [source for source in sources if not prefetched(source, arch)]
     if not lacking:
         return
-    rest_behind(problem, arch)
+    build_rest(problem, arch)
     build(lacking, arch, len(lacking), lambda *_: None, allowed=False)
 
 
 def _kind(problem: Problem) -> str | None:
-    """The kind of a problem, as `problem_of_kind` takes it; None where no set is kept for such problems."""
+    """The kind of a problem, as `problem_of_kind` takes it; None for problems without a set."""
     alike = problem.dtype_m == problem.dtype_n == problem.dtype
     if not alike or problem.semiring is not SEMIRINGS["plus_times"]:
         return None
     return "tf32" if problem.precision == "tf32" and problem.dtype.name == "float32" else problem.dtype.name
 
 
-def loaded_behind(problem: Problem, device: str) -> None:
-    """Start loading what is built of a dtype's set onto the card, once: a process that multiplied
-    several shapes is likely to multiply more."""
+def preload(problem: Problem, device: str) -> None:
+    """Start loading the built kernels of a dtype's set onto the card, once several shapes were multiplied."""
     kind = _kind(problem)
     if kind is None or is_loading(kind, device) or not (shapes := preloads()):
         return
     met = _met[kind, device] = _met.get((kind, device), 0) + 1
     if met >= shapes and holds_set(kind, arch_of(device)):
-        load_behind(kind, device)
+        load_in_background(kind, device)
 
 
 def preloads() -> int:
-    """TILEWISE_PRELOAD: how many shapes of a dtype are met before its set is loaded: `auto` (several), 1 (one) or 0 (it
-    never is)."""
+    """TILEWISE_PRELOAD: after how many shapes of a dtype its set is loaded: `auto` (several), 1, or 0 (never)."""
     value = os.environ.get("TILEWISE_PRELOAD") or "auto"
     if value not in PRELOADS:
         raise UsageError(f"TILEWISE_PRELOAD={value!r} is not known; known are {', '.join(PRELOADS)}")
     return PRELOADS[value]
 
 
-def rest_behind(problem: Problem, arch: str) -> bool:
-    """Start building the rest of a dtype's set, once, in a process of its own; whether that was done now."""
+def build_rest(problem: Problem, arch: str) -> bool:
+    """Start building the rest of a dtype's set in a background process, once; whether this call started it."""
     kind = _kind(problem)
     if policy() != "auto" or kind is None:
         return False
@@ -251,38 +248,38 @@ def rest_behind(problem: Problem, arch: str) -> bool:
     try:
         made = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, env=environment())
     except OSError:
-        return False  # where no process can be started, kernels are compiled one by one as they are met
+        return False  # without a background process, kernels are compiled when they are needed
     _running.append(made)
     return True
 
 
 @atexit.register
-def _let_go() -> None:
-    """Builders end with this process, because their standard input does."""
+def _close_builders() -> None:
+    """Close the builders' standard input, so that they end with this process."""
     for process in _running:
         if process.stdin is not None:
             process.stdin.close()
-        process.returncode = process.poll() or 0  # it ends by itself; nothing waits for it
+        process.returncode = process.poll() or 0  # not waited for
 
 
-def sooner_served(problem: Problem, machine: Machine) -> Plan | None:
-    """With TILEWISE_WAIT=0: a plan whose kernels are all built, used while those of the best plan are not; None where
+def built_alternative(problem: Problem, machine: Machine) -> Plan | None:
+    """With TILEWISE_WAIT=0: the best plan whose kernels are all built, while the very best has missing ones; None where
     there is no such plan, or nothing is missing."""
-    plans = plans_in_turn(problem, machine)
+    plans = ranked_plans(problem, machine)
     if not plans or not missing(recipe_of(plans[0]).sources, machine.arch):
         return None
-    if not rest_behind(problem, machine.arch):
-        _alone_behind(recipe_of(plans[0]).sources, machine.arch)
+    if not build_rest(problem, machine.arch):
+        _build_in_thread(recipe_of(plans[0]).sources, machine.arch)
     return next((plan for plan in plans[1:] if not missing(recipe_of(plan).sources, machine.arch)), None)
 
 
-def _alone_behind(sources: Iterable[str], arch: str) -> None:
+def _build_in_thread(sources: Iterable[str], arch: str) -> None:
     lacking = missing(sources, arch)
     Thread(target=lambda: [compile_source(source, arch) for source in lacking], daemon=True).start()
 
 
 def waits() -> bool:
-    """TILEWISE_WAIT: 0 runs a call whose kernels are not built by others that are, whose bits may differ."""
+    """TILEWISE_WAIT: with 0 a call whose kernels are not built runs by other kernels, whose bits may differ."""
     value = os.environ.get("TILEWISE_WAIT") or "1"
     if value not in ("0", "1"):
         raise UsageError(f"TILEWISE_WAIT={value!r} must be 0 or 1")
@@ -295,13 +292,13 @@ def main() -> None:
 
     ring, kind, arch = sys.argv[1:]
 
-    end_with_input()  # not PR_SET_PDEATHSIG: the thread of the first call may end long before the process
+    end_with_input()  # not PR_SET_PDEATHSIG: that fires when the first call's thread ends
     texts = kernel_set(problem_of_kind(find_semiring(ring), kind), machine_of_arch(arch))
-    lacking, together = missing(texts, arch), _Together(kind, arch)
+    lacking, collector = missing(texts, arch), _Collector(kind, arch)
     if hasattr(os, "nice"):
         os.nice(10)
-    build(lacking, arch, max(1, workers_for(len(lacking)) - 1), lambda text, _: together.add(text))
-    together.keep(texts)
+    build(lacking, arch, max(1, workers_for(len(lacking)) - 1), lambda text, _: collector.add(text))
+    collector.write(texts)
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ class Queues:
         """Round rows of sums to the product's dtype, in place."""
         arguments = (ctypes.c_void_p(sums), ctypes.c_int(rows), ctypes.c_int(cols), ctypes.c_longlong(lead))
         blocks = (min(rows, ROUND_BLOCKS),)
-        launch_now(render_round.named(*kinds), "round_rows", blocks, (512,), arguments, self.device, stream)
+        launch_now(render_round.key(*kinds), "round_rows", blocks, (512,), arguments, self.device, stream)
 
     def close(self) -> None:
         """Wait for everything and free it."""

@@ -99,8 +99,8 @@ def recipe_of(name: str, dtype: torch.dtype, rows: int, sizes: Any, bases: Any) 
     held = [Address(base) for base in bases]
     if name in ("scaled", "rounded"):
         given = (*held, wide(sizes[0]))
-        return Recipe((Launch.of(render_scaled.named(kind), name, (BLOCKS,), (THREADS,), given),))
-    text, shared = render_cross_entropy.named(kind), 0
+        return Recipe((Launch.of(render_scaled.key(kind), name, (BLOCKS,), (THREADS,), given),))
+    text, shared = render_cross_entropy.key(kind), 0
     if name == "cross_entropy":
         stride, columns, ignored, wanted = sizes
         shared = columns * kind.itemsize // 16 * 16 if wanted and columns * kind.itemsize <= MOST_KEPT else 0

@@ -35,5 +35,5 @@ def fetch_modules() -> None:
     with contextlib.suppress(Exception):
         import tilewise.backends.cuda.launcher
         import tilewise.kernels.choosing
-        import tilewise.kernels.detours
+        import tilewise.kernels.recipes
         import tilewise.planning.precompile  # noqa: F401

@@ -14,8 +14,8 @@ from tilewise.core.epilogue import Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.errors import TilewiseError
-from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.keys import words
+from tilewise.kernels.keys import text_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.planning.choose import make_plan
 
 H200 = KNOWN_CARDS["h200"]
@@ -25,7 +25,7 @@ KERNELS = [None, "mma_sync", "wgmma_half", "k_major", "plain", "bf16x6", "direct
 def applied(step):
     """Whether a launch's text does more than store sums."""
     return any(
-        re.search(rf"#define {name} [1-9]", words(getattr(step, "source", "")))
+        re.search(rf"#define {name} [1-9]", text_of(getattr(step, "source", "")))
         for name in ("ACTIVATION", "ALPHA", "BIAS")
     )
 

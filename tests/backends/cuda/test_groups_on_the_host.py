@@ -16,8 +16,8 @@ from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Groups, Layout, Problem, row_major
-from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_gemm.direct_half.model import TILES
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.registry import family_of
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.transforms.rows import add_recipe, take_recipe, weighted_take_recipe

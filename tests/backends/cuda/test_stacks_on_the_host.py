@@ -14,7 +14,7 @@ from seeds import next_seed
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.kernels.simt_gemm import streamed
 from tilewise.planning.choose import make_plan

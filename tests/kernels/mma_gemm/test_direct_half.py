@@ -15,10 +15,10 @@ from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.epilogue import Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape
-from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_gemm.direct_half.model import TILES
 from tilewise.kernels.mma_gemm.family import DirectHalf
 from tilewise.kernels.mma_gemm.text import render_direct_half
+from tilewise.kernels.recipes import recipe_of
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 

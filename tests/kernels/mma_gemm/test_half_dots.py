@@ -15,10 +15,10 @@ from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.epilogue import Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
-from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_gemm.family import HalfDots
 from tilewise.kernels.mma_gemm.half_dots.model import TILES
 from tilewise.kernels.mma_gemm.text import render_half_dots
+from tilewise.kernels.recipes import recipe_of
 from tilewise.system.cache import DiskCache
 
 H200 = KNOWN_CARDS["h200"]

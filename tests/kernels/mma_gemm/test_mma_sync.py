@@ -17,10 +17,10 @@ from tilewise.core.epilogue import Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.recipe import Address
-from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
 from tilewise.kernels.mma_gemm.mma_sync.model import line_bytes, tiles_of
 from tilewise.kernels.mma_gemm.mma_sync.text import Form, generation, render_mma_sync
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.shared.fragments import ATOMS
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.transforms.realign import LinesOfStack, Realigned, render_realign, scratch_bytes
@@ -156,7 +156,7 @@ def test_plans_choose_it_where_it_reaches_the_tensor_cores():
     [
         ("float32", "plus_times", "a100", "multiplies float32 with precision='tf32', not 'high'"),
         ("int16", "plus_times", "a100", "int8, uint8, float8_e4m3fn and float8_e5m2, not int16"),
-        ("float64", "max_plus", "h200", "knows plus_times alone, not max_plus"),
+        ("float64", "max_plus", "h200", "supports only plus_times, not max_plus"),
         ("bfloat16", "plus_times", "t4", "multiplies bfloat16 from Ampere on .sm_80., and this is sm_75"),
     ],
 )

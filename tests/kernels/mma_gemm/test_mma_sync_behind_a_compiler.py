@@ -15,8 +15,8 @@ from seeds import next_seed
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
-from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
+from tilewise.kernels.recipes import recipe_of
 
 pytestmark = [
     pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler"),

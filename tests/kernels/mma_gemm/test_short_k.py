@@ -18,10 +18,10 @@ from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.errors import UsageError
-from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_gemm.family import ShortK
 from tilewise.kernels.mma_gemm.short_k import model
 from tilewise.kernels.mma_gemm.text import render_short_k
+from tilewise.kernels.recipes import recipe_of
 from tilewise.planning.choose import make_plan
 
 pytestmark = pytest.mark.drawn(3)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
@@ -114,7 +114,7 @@ def test_it_compiles(arch, dtype):
 
 def test_a_plan_prints_what_is_transposed_first():
     plan = make_plan(problem_of_shape(5256, 17, 13083, "float16"), H200)
-    assert [step.name for step in recipe_of(plan).steps] == ["turn", "short_k"]
+    assert [step.name for step in recipe_of(plan).steps] == ["transpose", "short_k"]
     assert [note[:1] for note in plan.notes if "transposed first" in note] == ["M", "N"]
 
 

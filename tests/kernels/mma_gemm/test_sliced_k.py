@@ -16,7 +16,6 @@ from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape
 from tilewise.errors import UsageError
-from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_gemm.family import SlicedK
 from tilewise.kernels.mma_gemm.sliced_k.model import (
     MOST_WARPS,
@@ -28,6 +27,7 @@ from tilewise.kernels.mma_gemm.sliced_k.model import (
     tiles_of,
 )
 from tilewise.kernels.mma_gemm.text import render_sliced
+from tilewise.kernels.recipes import recipe_of
 from tilewise.planning.choose import make_plan
 
 pytestmark = pytest.mark.drawn(3)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run

@@ -14,7 +14,7 @@ from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape, row_major
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.simt_gemm.buffered import TILES, Buffered, lines_of
 from tilewise.kernels.simt_gemm.strips import StripConfig
 from tilewise.planning.choose import make_plan

@@ -12,7 +12,7 @@ from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.simt_gemm.direct import TILES, Direct, every_config
 from tilewise.planning.choose import make_plan
 

@@ -15,8 +15,8 @@ from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.closure.text import ClosureForm, render_closure
-from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.keys import words
+from tilewise.kernels.keys import text_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.simt_gemm.skinny import skinny_tile
 from tilewise.kernels.simt_gemm.text import render_skinny
 from tilewise.kernels.simt_gemm.tiled.configs import config_of
@@ -155,7 +155,7 @@ def test_the_config_of_a_semiring_step(name, dtype, machine, how, config):
 def test_a_plan_shows_the_text_it_runs():
     for shape in ((512, 512, 512), (4, 5000, 5000), (5000, 5000, 4)):
         plan = make_plan(problem_of_shape(*shape, semiring="min_plus"), H200)
-        texts = list(map(words, recipe_of(plan).sources))
+        texts = list(map(text_of, recipe_of(plan).sources))
         assert not any("#include" in text for text in texts)
         assert any(re.search(rf"\b{plan.kernel}\(", text) for text in texts)
 

@@ -14,9 +14,9 @@ from seeds import next_seed
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape
-from tilewise.kernels.choosing import _by_reals, plans_in_turn
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.choosing import _plan_by_reals, ranked_plans
 from tilewise.kernels.kernel_set import kernel_set
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.transforms.as_reals import form_of, has_real_form, real_form
 from tilewise.planning.choose import make_plan
 
@@ -102,7 +102,7 @@ def test_what_moves_fewest_bytes_is_taken():
     assert form_of(tall)[1:] == (True, True), "M transposed is read where it lies, and a small N split"
 
 
-def test_large_complex_products_run_as_real_ones_and_the_plan_says_so():
+def test_large_complex_products_run_as_real_ones_and_the_plan_notes_it():
     card = replace(KNOWN_CARDS["h200"], arch="sm_90a")
     for dtype, real in (("complex64", "float32"), ("complex128", "float64")):
         plan = make_plan(problem_of_shape(2048, 2048, 2048, dtype), card)
@@ -110,7 +110,7 @@ def test_large_complex_products_run_as_real_ones_and_the_plan_says_so():
         assert plan.kernel == plan.real.kernel == make_plan(real_form(plan.problem), card).kernel
         assert any(real in note for note in plan.notes)
         assert plan.phases * plan.geometry.depth >= 4096
-        assert plan in plans_in_turn(plan.problem, card)
+        assert plan in ranked_plans(plan.problem, card)
 
 
 def test_every_text_is_in_the_dtypes_set():
@@ -118,7 +118,7 @@ def test_every_text_is_in_the_dtypes_set():
     for dtype in ("complex64", "complex128"):
         table = set(kernel_set(problem_of_shape(8, 8, 8, dtype), card))
         for shape in ((2048, 2048, 2048), (3, 4000, 4001), (4001, 400, 3), (777, 60, 555)):
-            plan = _by_reals(problem_of_shape(*shape, dtype), card)
+            plan = _plan_by_reals(problem_of_shape(*shape, dtype), card)
             assert set(recipe_of(plan).sources) <= table, shape
 
 

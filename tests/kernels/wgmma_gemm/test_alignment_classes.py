@@ -17,7 +17,7 @@ from seeds import next_seed
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Groups, Problem
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.registry import family_of
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes
 

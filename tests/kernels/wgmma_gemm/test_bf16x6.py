@@ -21,8 +21,8 @@ from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.kernels.by_configs import timed
-from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.keys import words
+from tilewise.kernels.keys import text_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.shared.residency import UNIT_SHARED
 from tilewise.kernels.simt_gemm.tiled.texts import behind_stacks
 from tilewise.kernels.transforms.sums import render_combine
@@ -96,7 +96,7 @@ def test_small_and_thin_products_stay_on_plain_cores_and_say_why():
     ("dtype", "semiring", "card", "precision", "message"),
     [
         ("float64", "plus_times", "h200", "high", "multiplies float32, not float64"),
-        ("float32", "min_plus", "h200", "high", "knows plus_times alone, not min_plus"),
+        ("float32", "min_plus", "h200", "high", "supports only plus_times, not min_plus"),
         ("float32", "plus_times", "a100", "high", "made for Hopper"),
         ("float32", "plus_times", "h200", "ieee", "with precision='high' or precision='tf32', not 'ieee'"),
     ],
@@ -145,7 +145,7 @@ def test_the_fallback_and_the_products_check_first():
     steps = [step for step in recipe_of(make_plan(p, H200, "bf16x6")).steps if step.name in ("plain", "combine")]
     wanted = []
     for step in steps:
-        assert "    if (verdict && *verdict != wanted) return;" in words(step.source)
+        assert "    if (verdict && *verdict != wanted) return;" in text_of(step.source)
         verdict = next(at for at, argument in enumerate(step.arguments) if argument.holes and at > 2)
         wanted.append(int.from_bytes(step.arguments[verdict + 1].data, "little"))
     assert 1 in wanted

@@ -14,7 +14,7 @@ from seeds import next_seed
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.wgmma_gemm.bf16x6 import model
 from tilewise.kernels.wgmma_gemm.bf16x6.model import SplitConfig, SplitTile
 from tilewise.planning.choose import make_plan

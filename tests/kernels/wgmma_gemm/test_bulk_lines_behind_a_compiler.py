@@ -15,7 +15,7 @@ from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import TILES
 from tilewise.kernels.wgmma_gemm.family import BulkLines
 

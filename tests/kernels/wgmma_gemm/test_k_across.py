@@ -26,9 +26,9 @@ typedef unsigned long long Barrier;
 struct TensorMap { const char* start; long long lines, length, lead, box, box_lines; };
 static int rank_now;
 static int cluster_rank() { return rank_now; }
-static void meet(int, int) { __syncthreads(); }
-static void publish_shared() {}
-template <int pending> static void store_read() {}
+static void barrier_sync(int, int) { __syncthreads(); }
+static void fence_async_shared() {}
+template <int pending> static void store_wait_read() {}
 static void store_commit() {}
 static void copy_box(char* to, const TensorMap* map, Barrier*, int x, int y) {
     for (int line = 0; line < map->box_lines; ++line)
@@ -38,7 +38,7 @@ static void copy_box(char* to, const TensorMap* map, Barrier*, int x, int y) {
             ((float*)to)[line * map->box + i] = inside ? *from : 0.0f;
         }
 }
-static void copy_box_to(char* to, const TensorMap* map, Barrier* full, int x, int y, unsigned short) {
+static void copy_box_multicast(char* to, const TensorMap* map, Barrier* full, int x, int y, unsigned short) {
     copy_box(to, map, full, x, y);
 }
 """
@@ -52,15 +52,15 @@ static void store_box(const TensorMap* map, const void* from, int x, int y) {
 """
 KERNELS = """
 extern "C" __global__ void loaded(
-    const MapsOfN* maps, const int* skews, unsigned* given, int k, int early, int left)
+    const MapsOfN* maps, const int* misalignments, unsigned* given, int k, int early, int left)
 {
     char* stage = (char*)memory;
     if (threadIdx.x == 0)
-        for (rank_now = 0; rank_now < (BESIDE ? 1 : CLUSTER); ++rank_now) bring_n(stage, *maps, 0, k, early, left);
+        for (rank_now = 0; rank_now < (BESIDE ? 1 : CLUSTER); ++rank_now) load_n(stage, *maps, 0, k, early, left);
     __syncthreads();
     if (threadIdx.x < 128) return;
     unsigned words[16];
-    load_lines(words, first_of_lines(stage, skews, early));
+    load_lines(words, first_of_lines(stage, misalignments, early));
     for (int i = 0; i < 16; ++i) given[((int)threadIdx.x - 128) * 16 + i] = words[i];
 }
 extern "C" __global__ void stored(const float* given, float* P, long long ldp, int rows, int columns)
@@ -74,7 +74,7 @@ extern "C" __global__ void stored(const float* given, float* P, long long ldp, i
         if (BOXED)
             store_boxes(sums, (float*)memory, filled, &map, 0, 0, rows);
         else
-            store_turned(sums, (float*)memory, filled, P, ldp, rows, columns);
+            store_transposed(sums, (float*)memory, filled, P, ldp, rows, columns);
 }
 """
 
@@ -120,14 +120,14 @@ def test_every_thread_gets_its_own_elements_of_N(tmp_path, leads, tile):
             n,
             Layout(lead, 1),
         )
-        made, skews = maps_of_n(placed, KMajorConfig(tile, (TRANSPOSED, ACROSS)), ())
+        made, misalignments = maps_of_n(placed, KMajorConfig(tile, (TRANSPOSED, ACROSS)), ())
         assert all(x.address % 16 == x.lead % 16 == x.box * 4 % 16 == 0 for x in made)
         maps = [
             (x.address.offset + x.address.misalignment, x.lines, x.length, x.lead, x.box, x.box_lines) for x in made
         ]
         described, distances, given = (
             np.array(maps, np.int64),
-            np.array(skews, np.int32),
+            np.array(misalignments, np.int32),
             np.zeros((256, 16), np.float32),
         )
         pointers = (ctypes.c_void_p(x.ctypes.data) for x in (described, distances, given))

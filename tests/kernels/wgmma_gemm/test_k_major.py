@@ -18,8 +18,8 @@ from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.kernels.by_configs import timed
-from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.keys import words
+from tilewise.kernels.keys import text_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.shared.residency import UNIT_SHARED
 from tilewise.kernels.shared.text import render_pack
 from tilewise.kernels.transforms.transpose import render_transpose
@@ -130,7 +130,7 @@ def test_blocks_side_by_side_leave_no_half_of_a_cluster_below_P():
     columns = Layout(1, 4097)  # of N, k side by side
     config = make_plan(replace(problem(4097, 4097, 4097, "float32", precision="tf32"), layout_n=columns), H200).config
     assert config.tile.beside
-    assert "2 blocks, side by side, share their tiles of M" in config.words()
+    assert "2 blocks, side by side, share their tiles of M" in config.notes()
     columns = Layout(1, 4096)
     config = make_plan(replace(problem(4096, 4096, 4096, "float32", precision="tf32"), layout_n=columns), H200).config
     assert not config.tile.beside
@@ -149,9 +149,9 @@ def test_blocks_side_by_side_leave_no_half_of_a_cluster_below_P():
 def test_N_stays_as_it_lies_where_that_was_measured_sooner_done(size, routes):
     plan = make_plan(problem(size, size, size, "float32", precision="tf32"), H200)
     assert plan.config.routes == routes
-    from_registers = "N goes to the tensor cores from registers: its k may lie across its lines"
-    assert (from_registers in plan.config.words()) == (routes[1] == ACROSS)
-    assert any("k_across(" in words(text) for text in recipe_of(plan).sources) == (routes[1] == ACROSS)
+    from_registers = "N goes to the tensor cores from registers, contiguous across k"
+    assert (from_registers in plan.config.notes()) == (routes[1] == ACROSS)
+    assert any("k_across(" in text_of(text) for text in recipe_of(plan).sources) == (routes[1] == ACROSS)
     columns = replace(problem(size, size, size, "float32", precision="tf32"), layout_n=Layout(1, size))
     assert ACROSS not in make_plan(columns, H200).config.routes  # its k lies side by side
 
@@ -180,7 +180,7 @@ def test_plans_choose_it_on_hopper_alone():
         (problem(64, 64, 64, "float32"), "multiplies float32 with precision='tf32', and 8-bit"),
         (problem(64, 64, 64, "float64"), "not float64 by float64 into float64"),
         (problem(64, 64, 64, "int8", requested="int64"), "not int8 by int8 into int64"),
-        (problem(64, 64, 64, "int8", semiring="max_plus"), "knows plus_times alone"),
+        (problem(64, 64, 64, "int8", semiring="max_plus"), "supports only plus_times"),
     ],
 )
 def test_a_refused_request_names_the_reason(requested, message):

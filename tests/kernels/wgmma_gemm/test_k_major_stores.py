@@ -16,9 +16,9 @@ pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 STUBS = """
 struct Size { int m, k, n, splits; };
 struct TensorMap { char* start; int rows, row_bytes; long long lead; };
-static void meet(int, int) { __syncthreads(); }
-static void publish_shared() {}
-static void store_read() {}
+static void barrier_sync(int, int) { __syncthreads(); }
+static void fence_async_shared() {}
+static void store_wait_read() {}
 static void store_commit() {}
 static void store_box(const TensorMap* map, const char* from, int x, int y) {
     for (int row = 0; row < 64 && y + row < map->rows; ++row)

@@ -14,13 +14,13 @@ from seeds import next_seed
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.wgmma_gemm.family import ReadOnce
 from tilewise.kernels.wgmma_gemm.read_once.model import TILES, OnceConfig
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 H200 = KNOWN_CARDS["h200"]
-OWN = ("turn", "split", "read_once", "add_parts")
+OWN = ("transpose", "split", "read_once", "add_parts")
 
 
 def among_poison(rng, rows, cols, transposed):

@@ -23,7 +23,7 @@ from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.epilogue import Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
-from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.registry import family_named
 from tilewise.kernels.shared.layouts import along_columns, contiguous_lines
 from tilewise.kernels.transforms.realign import render_realign
@@ -139,7 +139,7 @@ def test_plans_choose_it_for_halves_on_hopper_alone():
     ("dtype", "semiring", "card", "message"),
     [
         ("float32", "plus_times", "h200", "multiplies bfloat16 and float16, not float32"),
-        ("bfloat16", "min_plus", "h200", "knows plus_times alone, not min_plus"),
+        ("bfloat16", "min_plus", "h200", "supports only plus_times, not min_plus"),
         ("bfloat16", "plus_times", "a100", "made for Hopper"),
     ],
 )
@@ -211,7 +211,7 @@ def test_few_rows_are_cut_over_clusters():
                 assert (config.inside, config.transposed, config.tile.cols) == (True, True, m), (m, k, n, layouts)
                 assert 1 < config.splits <= 4
                 assert (
-                    config.words()[-1]
+                    config.notes()[-1]
                     == f"k is cut over the {config.splits} blocks of a cluster, which add up in order"
                 )
             if m < 32 or layouts[1] == "T":

@@ -1,2 +1,2 @@
-"""Plans on a card: `device` describes it, `compile` makes machine code of text, `launcher` runs a plan on arrays that
-are already there, `host` is the whole program of the notes for arrays that are not, `timing` measures with events."""
+"""Plans on a card: `device` describes it, `compile` compiles texts, `launcher` runs a plan on device arrays, `host` is
+the notes' host program for arrays in host memory, `timing` measures with events."""

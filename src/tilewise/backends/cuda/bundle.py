@@ -1,9 +1,9 @@
-"""Built kernels side by side in one file, found by their names: what `tilewise warm` stores of a dtype's set.
+"""A bundle: built kernels in one file, found by their keys; `tilewise warm` stores a dtype's set in one.
 
 A kernel key names one text of this version of the code (`kernels/keys.py`), so a bundle belongs to one version of the
-code that writes texts, one arch and one compiler, all of them part of its cache key. Finding a kernel is one lookup in
-an index that was read once, one read and one checksum: 0.03 ms, where writing its text, hashing it and looking for it
-took 0.5 ms on an H200's host. What is damaged or missing is found by its text.
+code that renders texts, one arch and one compiler, all of them part of its cache key. Finding a kernel is one lookup in
+the index, one read and one checksum: 0.03 ms, against 0.5 ms (an H200's host) to render and hash its text and look that
+up. A damaged or missing kernel is looked up by its text.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tilewise.system.resources import PACKAGE
 
 MAGIC = b"tilewise kernels 1\n"
 SUFFIXES = (".py", ".cu", ".cuh")
-WRITERS = ("kernels", "algebra")  # and the files beside them: all code that may decide about a text
+RENDERERS = ("kernels", "algebra")  # with the files of the package itself: all code that a text may depend on
 _BEGAN = time.time()
 
 
 @lru_cache(maxsize=1)
 def build_id() -> str | None:
-    """A digest of all the code that texts come from; None where it was changed since this process read it."""
+    """A digest of all the code that texts depend on; None if it was changed after this process started."""
     found = hashlib.sha256()
     try:
         for name, path in sorted(_files()):
@@ -42,8 +42,8 @@ def build_id() -> str | None:
     return found.hexdigest()
 
 
-def _files(folders: Iterable[str] = ("", *WRITERS)) -> Iterator[tuple[str, str]]:
-    """Name in the package, and path; the folders of kernels have folders, the package's own are left out."""
+def _files(folders: Iterable[str] = ("", *RENDERERS)) -> Iterator[tuple[str, str]]:
+    """(name in the package, path) of the package's own files, and of those in `folders`, recursively."""
     for folder in folders:
         with os.scandir(PACKAGE / folder) as listing:
             for one in listing:
@@ -61,15 +61,15 @@ class Bundle:
     handle: int
     start: int  # of the machine code, in the file
     build_id: str
-    kernels: dict[str, tuple[int, int, int, list[str]]]  # by name: where, how long, checksum, its entry points
-    sets: dict[str, list[str]]  # names, by what was built
+    kernels: dict[str, tuple[int, int, int, list[str]]]  # by key: position, size, checksum, entry points
+    sets: dict[str, list[str]]  # keys, by kind
     _reading: Lock = field(default_factory=Lock)
 
     def __del__(self) -> None:
         os.close(self.handle)
 
     def read(self, name: str) -> bytes | None:
-        """The machine code, or None where it is damaged; then it is not read again."""
+        """The machine code, or None if it is damaged; then it is removed from the index."""
         found = self.kernels.get(name)
         if found is None:
             return None
@@ -84,7 +84,7 @@ class Bundle:
         return None
 
     def entries(self, name: str) -> list[str]:
-        """The kernels that launches of a text may name."""
+        """The entry points of a text."""
         return self.kernels[name][3] if name in self.kernels else []
 
 
@@ -97,7 +97,7 @@ def _read(handle: int, size: int, at: int, reading: Lock) -> bytes:
 
 
 def opened(handle: int, at: int = 0) -> Bundle | None:
-    """The bundle that begins there in an open file, which it closes; None where it is none, or damaged."""
+    """The bundle at an offset of an open file, which it then owns; None, with the file closed, if it is invalid."""
     reading, head = Lock(), len(MAGIC) + 40
     try:
         data = _read(handle, head, at, reading)
@@ -115,11 +115,11 @@ def opened(handle: int, at: int = 0) -> Bundle | None:
 
 
 def bundled(build_id: str, built: Mapping[str, tuple[bytes, list[str]]], sets: Mapping[str, Iterable[str]]) -> bytes:
-    """The file of these kernels: by name machine code and entry points. The same bytes for the same kernels."""
+    """The bytes of a bundle of kernels (machine code and entry points by key): equal for equal kernels."""
     kernels, places, codes, end = {}, dict[bytes, int](), list[bytes](), 0
     for name in sorted(built):
         code, entries = built[name]
-        if code not in places:  # two names may have one text
+        if code not in places:  # two keys may have one text
             places[code], end = end, end + len(code)
             codes.append(code)
         kernels[str(name)] = places[code], len(code), zlib.crc32(code), entries
@@ -133,7 +133,7 @@ def bundled(build_id: str, built: Mapping[str, tuple[bytes, list[str]]], sets: M
 def merged(
     held: Bundle | None, kind: str, built: Mapping[str, tuple[bytes, list[str]]]
 ) -> tuple[dict[str, tuple[bytes, list[str]]], dict[str, set[str]]]:
-    """What a bundle has and what was built of a kind, together, as `bundled` takes them."""
+    """The kernels of a bundle and those built of a kind together, as `bundled` takes them."""
     kernels = dict(_whole(held)) if held is not None else {}
     kernels.update(built)
     sets = {of: {name for name in names if name in kernels} for of, names in held.sets.items()} if held else {}

@@ -1,7 +1,6 @@
-"""The bundles that there are for an arch: the package `tilewise-kernels`' first, then this user's in the cache on disk.
+"""The bundles for an arch: that of the package `tilewise-kernels` first, then this user's in the disk cache.
 
-A bundle that was written since is looked for on a miss: the process that builds a set behind a first call stores its
-bundle when it ends.
+On a miss the cache is checked for a newer bundle: the background process of a first call stores one when it ends.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from tilewise.system.cache import PLACES
 from tilewise.system.lock import BusyError, Lock
 
 PACKAGE = "tilewise_kernels"
-AGAIN = 0.1  # seconds from one look for a new bundle to the next
-PATIENCE = 10.0  # seconds that another process may take to write
+RECHECK = 0.1  # seconds between checks for a newer bundle
+PATIENCE = 10.0  # seconds to wait for another process that writes
 
 
 @lru_cache(maxsize=1)
 def folder() -> Path | None:
-    """Where the package lies, or None."""
+    """The package's folder, or None."""
     from importlib.util import find_spec
 
     spec = find_spec(PACKAGE)
@@ -37,7 +36,7 @@ def folder() -> Path | None:
 
 @lru_cache(maxsize=16)
 def _packaged(arch: str) -> Bundle | None:
-    """The package's bundle, if it belongs to this version of the code: in another, a key may name another text."""
+    """The package's bundle, if it has this version's build id: in others a key may name another text."""
     place = folder()
     if place is None or simulated_arch():
         return None
@@ -51,11 +50,11 @@ def _packaged(arch: str) -> Bundle | None:
 
 @dataclass
 class _OpenBundle:
-    """The bundle in the cache, as it was when it was last looked for."""
+    """The bundle in the cache, as of the last check."""
 
     path: Path | None = None
-    looked: float = -AGAIN  # when, by a clock of this process
-    seen: tuple[int, int] = (0, 0)  # which file it was, and how long
+    checked: float = -RECHECK  # time of the last check (monotonic)
+    seen: tuple[int, int] = (0, 0)  # the file's inode and size
     bundle: Bundle | None = None
 
 
@@ -70,14 +69,14 @@ def _key(arch: str) -> tuple[str, ...] | None:
 
 
 def _cached(arch: str) -> Bundle | None:
-    """This user's bundle, opened again where another was written since."""
+    """This user's bundle, reopened if a newer one was written."""
     state, now = _open_bundle(arch, *map(os.environ.get, PLACES)), time.monotonic()
-    if now - state.looked < AGAIN:
+    if now - state.checked < RECHECK:
         return state.bundle
     key = _key(arch)
     if key is None:
         return None
-    state.looked, state.path = now, state.path or store().path(key)
+    state.checked, state.path = now, state.path or store().path(key)
     try:
         about = os.stat(state.path)
     except OSError:
@@ -99,18 +98,18 @@ def _holding(name: str, arch: str) -> Bundle | None:
 
 
 def in_a_bundle(name: str, arch: str) -> bool:
-    """Whether a bundle has the text of this name."""
+    """Whether a bundle has the text of this key."""
     return _holding(name, arch) is not None
 
 
 def machine_code(name: str, arch: str) -> bytes | None:
-    """The machine code of the text of this name, or None where no bundle has it whole."""
+    """The machine code of the text of this key, or None if no bundle has it intact."""
     held = _holding(name, arch)
     return None if held is None else held.read(name)
 
 
 def set_of(kind: str, arch: str) -> list[tuple[str, list[str]]]:
-    """What bundles have of a kind: names of texts, each with its kernels."""
+    """The kernels of a kind in all bundles: (key, entry points)."""
     found = dict[str, list[str]]()
     for held in (_cached(arch), _packaged(arch)):
         if held is not None:
@@ -119,7 +118,7 @@ def set_of(kind: str, arch: str) -> list[tuple[str, list[str]]]:
 
 
 def holds_set(kind: str, arch: str) -> bool:
-    """Whether bundles have something of a kind."""
+    """Whether a bundle has kernels of a kind."""
     return any(held is not None and kind in held.sets for held in (_cached(arch), _packaged(arch)))
 
 
@@ -130,20 +129,19 @@ def is_kept(kind: str, names: Iterable[str], arch: str) -> bool:
 
 
 def keep(kind: str, built: Mapping[str, tuple[bytes, list[str]]], arch: str) -> None:
-    """Put kernels of a kind, machine code and entry points by name, into this user's bundle. Another process that
-    writes is waited for, and its kernels are kept too."""
+    """Add kernels of a kind (machine code and entry points by key) to this user's bundle, one process at a time."""
     key = _key(arch)
     if key is None or is_kept(kind, built, arch):
         return
     state = _open_bundle(arch, *map(os.environ.get, PLACES))
-    with _alone():
-        state.looked = -AGAIN
+    with _locked():
+        state.checked = -RECHECK
         store().put(key, bundled(key[1], *merged(_cached(arch), kind, built)))
-        state.looked = -AGAIN
+        state.checked = -RECHECK
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _locked() -> Iterator[None]:
     lock, until = Lock(store().folder / "bundle.lock", "a bundle of kernels"), time.monotonic() + PATIENCE
     while True:
         try:
@@ -151,10 +149,10 @@ def _alone() -> Iterator[None]:
             break
         except BusyError:
             if time.monotonic() > until:
-                break  # it is stuck: one of the two bundles is lost, and its kernels are found one by one
+                break  # the other process hangs: one bundle is lost, and its kernels are found by their texts
             time.sleep(0.02)
         except OSError:
-            break  # no folder yet, or a disk that is read-only
+            break  # no folder yet, or a read-only disk
     try:
         yield
     finally:

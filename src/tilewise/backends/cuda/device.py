@@ -1,4 +1,4 @@
-"""A card for the planner, by its driver's attributes."""
+"""The planner's `Machine` of a card, from its driver's attributes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tilewise.core.tuning import table_for
 from tilewise.errors import UsageError
 from tilewise.system.cache import cache_folder
 
-# float32 lanes of a multiprocessor, and the share of them float64 has, by compute capability
-# and its tensor cores' steps a cycle for 2-byte floats
+# by compute capability: float32 lanes of a multiprocessor, float64's rate relative to float32's, and tensor cores'
+# multiply-adds of 2-byte floats a cycle
 LANES = {
     (7, 0): (64, 1 / 2, 512),
     (7, 5): (64, 1 / 32, 512),
@@ -43,18 +43,18 @@ def describe(device: str) -> Machine:
 
 
 ARCHS = {
-    "sm_75": "a card like the T4",
-    "sm_80": "a card like the A100",
-    "sm_86": "a consumer's card of Ampere",
-    "sm_89": "a card of Ada",
-    "sm_90a": "a card of Hopper",
-    "sm_100": "a data centre's card of Blackwell",
-    "sm_120": "a consumer's card of Blackwell",
-}  # what kernels are built for where there is no card
+    "sm_75": "Turing (as T4)",
+    "sm_80": "Ampere (as A100)",
+    "sm_86": "Ampere, consumer",
+    "sm_89": "Ada",
+    "sm_90a": "Hopper",
+    "sm_100": "Blackwell, data centre",
+    "sm_120": "Blackwell, consumer",
+}  # names of machines without a card, to build kernels for
 
 
 def machine_of_arch(arch: str) -> Machine:
-    """A machine as far as its kernels depend on it: which tiles fit, and what a step costs beside another."""
+    """A machine for choosing kernels without a card: the tiles that fit, and relative rates."""
     if arch not in ARCHS:
         raise UsageError(f"arch={arch!r} is not known; known are {', '.join(ARCHS)}")
     digits = arch.removeprefix("sm_").rstrip("a")

@@ -1,7 +1,7 @@
 """The host program of the notes: allocate, copy in, launch, time with events, copy out, free.
 
-P is not copied in: every cell of P is written by the kernel before it is read, so what was there before does not matter
-(unless the product is added onto it, with accumulate=True). Memory is freed also when something fails midway.
+P is copied in only with accumulate=True: otherwise the kernel writes every cell of P before any is read. Memory is
+freed also after an error.
 """
 
 from __future__ import annotations

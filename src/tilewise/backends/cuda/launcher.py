@@ -1,4 +1,4 @@
-"""A recipe made ready for a card: kernels compiled and loaded, everything laid out in images; a call fills the holes.
+"""A recipe prepared for a card: kernels loaded, launch arguments laid out in images; a call fills in the addresses.
 
 Nothing here plans or renders, and no lock is held while a recipe is launched.
 """
@@ -33,9 +33,9 @@ from tilewise.core.machine import arch_number, resident_threads, shared_limit
 from tilewise.core.recipe import BASES, Launch, Recipe, Step, TensorMap, Zero
 from tilewise.errors import EngineError
 
-IMAGE_BYTES = 16 * 1024  # of one image, which a call copies to its stack: longer recipes come in several
+IMAGE_BYTES = 16 * 1024  # of an image, which a call copies to its stack: long recipes have several
 INVALID_CONTEXT = 201  # the driver's, in a thread that has not used the card yet
-PLACEHOLDER = 1 << 32  # the address of a tensor map that has not got its own yet
+PLACEHOLDER = 1 << 32  # the address in a tensor map until a call replaces it
 # cuda.h's own numbers: CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion
 KINDS = {"uint8": 0, "uint16": 1, "uint32": 2, "tfloat32": 11}
 SWIZZLE_128, L2_PROMOTION_128 = 3, 2
@@ -45,13 +45,13 @@ NUMBERS = {base: number for number, base in enumerate(BASES)}
 SPACE = bytes(64)
 NO_HEADER = bytes(8 * len(HEADER))
 CONFIGURATION = struct.Struct("<7I4xQQI12x")  # CUlaunchConfig: grid, block, shared bytes, stream, attributes
-RUNNING = struct.pack("<I4xi60x", PROGRAMMATIC, 1)
-Span = tuple[int, int]  # the bytes that a matrix touches, from its address on
+OVERLAP = struct.pack("<I4xi60x", PROGRAMMATIC, 1)
+Span = tuple[int, int]  # first and last byte of a matrix, relative to its address
 NOWHERE = (0, 0)
 
 
 class _Image:
-    """Some steps of a recipe, laid out: the blob that is copied, and the tables of what is filled in."""
+    """Steps of a recipe, laid out: the blob that a call copies, and tables of the holes that it fills."""
 
     def __init__(self, steps: Sequence[tuple[Step, LoadedFunction | None]], spans: dict[str, Span]) -> None:
         self.steps = [step for step, _ in steps]
@@ -100,7 +100,7 @@ class _Image:
 
     def _seal(self, spans: dict[str, Span]) -> None:
         """Header, tables and blob in one piece of memory."""
-        fields = self._memory = array("q", NO_HEADER)  # which is not made longer any more once its address is taken
+        fields = self._memory = array("q", NO_HEADER)  # not resized after its address is taken
         counts = list[int]()
         for table, each in ((self._holes, HOLE_FIELDS), (self._maps, HOLE_FIELDS), (self._table, STEP_FIELDS)):
             counts += (len(table) // each, 8 * len(fields))
@@ -118,55 +118,57 @@ class _Image:
 
 
 def attributes_of(launch: Launch) -> list[bytes]:
-    """The driver's CUlaunchAttribute of each thing that is special about a launch."""
+    """CUlaunchAttributes of a launch: overlap and cluster."""
     made = []
     if launch.overlap:
-        made.append(RUNNING)
+        made.append(OVERLAP)
     if launch.cluster > 1:
         made.append(struct.pack("<I4x3I52x", CLUSTER, launch.cluster, 1, 1))
     return made
 
 
 def as_simulated(step: Step) -> Step:
-    """A launch with so much shared memory that a multiprocessor holds no more blocks than the simulated card's."""
+    """A launch with more shared memory, so that as few blocks are resident as on the simulated card."""
     if not isinstance(step, Launch):
         return step
     arch, threads = simulated_arch(), math.prod(step.block)
-    spared = 1024 if arch_number(arch) >= 80 else 0  # bytes of a block that are the driver's
-    blocks = min(resident_threads(arch) // threads, (shared_limit(arch) + spared) // max(1, step.shared_bytes + spared))
+    reserved = 1024 if arch_number(arch) >= 80 else 0  # bytes of a block for the driver
+    blocks = min(
+        resident_threads(arch) // threads, (shared_limit(arch) + reserved) // max(1, step.shared_bytes + reserved)
+    )
     least = (_shared_of_unit() // (max(1, blocks) + 1) - 1024 + 128) & -128
     return step._replace(shared_bytes=max(step.shared_bytes, least))
 
 
 @lru_cache(maxsize=1)
 def _shared_of_unit() -> int:
-    """Of a multiprocessor that is present."""
+    """Of a multiprocessor of the real card."""
     attribute = driver().CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
     return int(driver().cuDeviceGetAttribute(attribute, 0)[1])
 
 
 class Launcher:
-    """A recipe on a card. Calling it queues the recipe's steps on a stream, for whatever addresses it is given."""
+    """A recipe on a card. A call queues its steps on a stream, with the given addresses."""
 
     def __init__(self, recipe: Recipe, device: str, spans: dict[str, Span] | None = None) -> None:
-        """`spans`: the bytes that M, N and P touch, where a P that shares memory with M or N is to be refused."""
+        """`spans`: the bytes that M, N and P occupy, if a P that overlaps M or N is to be refused."""
         make_current(device)
         self.device, self.scratch_bytes = device, recipe.scratch_bytes
         steps = [as_simulated(step) for step in recipe.steps] if simulated_arch() else recipe.steps
-        self._held = [  # the driver knows a function by its address alone
+        self._held = [  # keeps the functions loaded: images have only their addresses
             kernel_function(step.source, step.name, device, step.shared_bytes) if isinstance(step, Launch) else None
             for step in steps
         ]
         self._images = _images(list(zip(steps, self._held, strict=True)), spans or {})
-        self._every, self.launch = launchers()  # the second: of a header with M, N, P, scratch and a stream
+        self._launch_all_bases, self.launch = launchers()  # `launch` takes header, M, N, P, scratch, stream
         self.header = self._images[0].address if len(self._images) == 1 else 0  # of a recipe that fits one image
 
     def __call__(self, stream: int, **addresses: int) -> bool:
-        """Whether the steps were queued; False where P shares memory with M or N. `addresses`: by the bases' names."""
+        """Whether the steps were queued; False where P overlaps M or N. `addresses`: by base."""
         bases = (ctypes.c_uint64 * SELF)(*[addresses.get(name, 0) for name in BASES], stream)
         at = ctypes.addressof(bases)
         for image in self._images:
-            code = self._every(image.address, at)
+            code = self._launch_all_bases(image.address, at)
             if code == OVERLAPS:
                 return False
             if code:
@@ -174,14 +176,14 @@ class Launcher:
         return True
 
     def settled(self, code: int, stream: int, **addresses: int) -> bool:
-        """After `launch` answered with a code: False where P shares memory with M or N, else once more, or an error."""
+        """After a nonzero result of `launch`: False where P overlaps M or N; else the launch is repeated, or raises."""
         return code != OVERLAPS and self(stream, **addresses)
 
     def failed(self, code: int, header: int, bases: int) -> None:
-        """Once more with the card's context current, which a new thread lacks; then an error."""
+        """Repeat the launch with the card's context current, which a new thread lacks; raise if it fails again."""
         if code & 0xFFFFFFFF == INVALID_CONTEXT:
             make_current(self.device)
-            code = self._every(header, bases)
+            code = self._launch_all_bases(header, bases)
         if code:
             image = next(image for image in self._images if image.address == header)
             step, error = image.steps[code >> 32], code & 0xFFFFFFFF
@@ -189,7 +191,7 @@ class Launcher:
 
 
 def _images(steps: list[tuple[Step, LoadedFunction | None]], spans: dict[str, Span]) -> list[_Image]:
-    """Images no larger than a stack bears; only the first is held against `spans`, the rest belong to it."""
+    """Images of at most IMAGE_BYTES; only the first one checks `spans`."""
     if len(steps) == 1:
         return [_Image(steps, spans)]
     pieces: list[list[tuple[Step, LoadedFunction | None]]] = [[]]
@@ -213,7 +215,7 @@ def launch_now(
     device: str,
     stream: Any,
 ) -> None:
-    """One kernel with addresses that are known: no holes, and nothing is kept."""
+    """Launch one kernel with given addresses; nothing is cached."""
     Launcher(Recipe((Launch.of(source, name, grid, block, arguments),)), device)(int(stream.handle))
 
 
@@ -222,7 +224,7 @@ ROOM = [0] * 24  # 64-bit fields: 128 bytes, aligned to 64
 
 
 def encoded(made: TensorMap) -> bytes:
-    """The 128 bytes of a tensor map, for an address that is still to be replaced."""
+    """The 128 bytes of a tensor map, with PLACEHOLDER as its address."""
     stack, rank, pairs = made.stack, 2 + len(made.stack), (3 + len(made.stack)) // 2
     fields = array("Q", [made.length, made.lines])
     if stack:
@@ -246,7 +248,7 @@ def encoded(made: TensorMap) -> bytes:
         boxes + 8 * pairs,
         0,  # no interleaving
         SWIZZLE_128 if made.swizzled else 0,
-        L2_PROMOTION_128,  # no more than a box's own lines: with 256 bytes, rows that straddle lines cost a tenth more
+        L2_PROMOTION_128,  # with 256 bytes, rows that straddle cache lines take a tenth longer
         0,  # outside is 0
     )
     if code:

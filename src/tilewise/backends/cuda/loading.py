@@ -1,8 +1,7 @@
-"""Kernels onto a card: one by one as they are launched, or a whole set that is built, behind the first calls.
+"""Loading kernels onto a card: one at a time when launched, or a whole built set in a background thread.
 
-Loading a kernel takes an H200's host 0.2 to 0.3 ms, and four of five new shapes need one that no shape before needed. A
-set that has been built is small (16 MiB of the card for 500 kernels): a thread loads it once a process has met several
-shapes.
+Loading a kernel takes an H200's host 0.2 to 0.3 ms, and four of five new shapes need a kernel that no earlier shape
+needed. A built set is small (16 MiB of the card for 500 kernels): a thread loads it after several shapes.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 
 from tilewise.arrays.card import driver, make_current
 from tilewise.backends.cuda.bundles import machine_code, set_of
-from tilewise.backends.cuda.compile import compile_source, known, load_kernel
+from tilewise.backends.cuda.compile import compile_source, load_kernel, note_built
 from tilewise.backends.cuda.device import arch_of
 from tilewise.backends.cuda.native import driver_library
 from tilewise.errors import EngineError
@@ -27,23 +26,23 @@ KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\((?:[^()]|\([^()]*\))*\)
 
 
 class LoadedFunction(NamedTuple):
-    """A kernel as the driver launches it. Holding it keeps the kernel on the card."""
+    """A function handle of the driver, and the `Kernel` that keeps it loaded."""
 
     handle: int
     kernel: Any
 
 
-REST = 3  # times what a kernel took
-KEPT = 4096  # kernels that stay on a card though no launcher holds them; those loaded first go first
+REST = 3  # pause after loading a kernel, relative to the time that took
+KEPT = 4096  # cached kernels that no launcher references; the oldest are evicted first
 _loading = Lock()
-_functions: dict[tuple[str, str, str, int], LoadedFunction] = {}  # with the shared memory they are allowed
+_functions: dict[tuple[str, str, str, int], LoadedFunction] = {}  # by text, name, device, shared memory
 _kernels: dict[tuple[str, str, str], LoadedFunction] = {}
-_room: dict[int, int] = {}  # dynamic shared memory that a function is allowed, by its handle
+_shared_limits: dict[int, int] = {}  # dynamic shared memory allowed for a function, by handle
 
 
 def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0) -> LoadedFunction:
-    """The kernel's function, allowed the dynamic shared memory that it needs; loaded once, also by several threads. One
-    that is loaded is returned without a lock."""
+    """The kernel's function with the dynamic shared memory that it needs; loaded once, also with several threads. A
+    loaded one is returned without a lock."""
     key = source, name, device, shared_bytes
     found = _functions.get(key)
     if found is not None:
@@ -67,14 +66,14 @@ def _keep(held: dict[Any, LoadedFunction], key: Any, function: LoadedFunction) -
 
 
 def _allow(function: LoadedFunction, name: str, device: str, shared_bytes: int) -> None:
-    """Never less than before: launchers that are kept may need what another one does not."""
+    """Raise the limit of dynamic shared memory; never lower it, because other launchers may need it."""
     code = 0
-    if shared_bytes > _room.get(function.handle, 0):
+    if shared_bytes > _shared_limits.get(function.handle, 0):
         attribute = driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         code = driver().cuFuncSetAttribute(function.handle, attribute, shared_bytes)[0]
     if int(code):
         raise EngineError(f"{name} cannot be loaded on {device} with {shared_bytes:,} bytes of shared memory: {code}")
-    _room[function.handle] = max(shared_bytes, _room.get(function.handle, 0))
+    _shared_limits[function.handle] = max(shared_bytes, _shared_limits.get(function.handle, 0))
 
 
 def _kernel(code: bytes, source: str, name: str, device: str) -> LoadedFunction:
@@ -84,7 +83,7 @@ def _kernel(code: bytes, source: str, name: str, device: str) -> LoadedFunction:
     if int(status):
         raise EngineError(f"{name} cannot be loaded on {device}: {status}")
     found = LoadedFunction(int(handle), kernel)
-    _room.pop(found.handle, None)  # of a kernel that was there before
+    _shared_limits.pop(found.handle, None)  # of an unloaded kernel with the same handle
     _keep(_kernels, (source, name, device), found)
     return found
 
@@ -98,9 +97,9 @@ _stopping = Event()
 _threads: dict[tuple[str, str], Thread] = {}
 
 
-def load_behind(kind: str, device: str, again: bool = False) -> Thread:
-    """Load what bundles have of a kind, in a thread of its own: once for each kind and card; or `again`, and without
-    pauses, for a caller that waits for it."""
+def load_in_background(kind: str, device: str, again: bool = False) -> Thread:
+    """Load the kernels of a kind from bundles, in a thread, once for each kind and card; `again`: once more, without
+    pauses, for a caller that joins the thread."""
     held = _threads.get((kind, device))
     if held is not None and not again:
         return held
@@ -110,16 +109,16 @@ def load_behind(kind: str, device: str, again: bool = False) -> Thread:
 
 
 def is_loading(kind: str, device: str) -> bool:
-    """Whether `load_behind` was called for these, now or before."""
+    """Whether `load_in_background` was called for these."""
     return (kind, device) in _threads
 
 
 def _load_all(kind: str, device: str, rests: bool) -> None:
-    """One by one, so that no call waits for more than one of them, and with pauses three times as long as the last one
-    took: calls need the GIL meanwhile. A kernel that fails here is loaded again by the call that needs it."""
+    """One at a time, so that a call waits for one kernel at most, with pauses of three times the last load, because
+    calls need the GIL. A call that needs a kernel which fails here loads it again."""
     try:
         make_current(device)
-        mode = ctypes.c_int(RELAXED)  # else another thread's capture of a graph would be broken off
+        mode = ctypes.c_int(RELAXED)  # otherwise another thread's graph capture would be invalidated
         driver_library().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
         arch, since = arch_of(device), perf_counter()
         for source, names in set_of(kind, arch):
@@ -127,21 +126,21 @@ def _load_all(kind: str, device: str, rests: bool) -> None:
                 with _loading:
                     if (source, name, device) not in _kernels and (code := machine_code(source, arch)) is not None:
                         _kernel(code, source, name, device)
-                        known(source, arch)
+                        note_built(source, arch)
             if _stopping.wait(REST * (perf_counter() - since) if rests else 0.0):
                 return
             since = perf_counter()
-    except Exception:  # the call that needs the kernel raises it too
+    except Exception:  # the call that needs the kernel raises it again
         return
 
 
-if hasattr(os, "register_at_fork"):  # the thread does not exist in a child, which needs a free lock
+if hasattr(os, "register_at_fork"):  # a forked child has no such thread: its lock must be free
     os.register_at_fork(after_in_child=_loading._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 @atexit.register
 def _stop() -> None:
-    """The driver must not be used while the process ends."""
+    """The driver must not be used during process exit."""
     _stopping.set()
     for thread in _threads.values():
         thread.join()

@@ -18,26 +18,26 @@ from tilewise.system.builtin_call import builtin, compiled_functions
 from tilewise.system.llvm_lock import LLVM
 from tilewise.system.llvm_text import IRFunction, module
 
-STREAM, SELF = len(BASES), len(BASES) + 1  # what a hole may be filled with beside the bases
+STREAM, SELF = len(BASES), len(BASES) + 1  # values of holes besides the bases
 HEADER = (
     "size", "blob", "holes", "hole_table", "maps", "map_table", "steps", "step_table",
     "launch", "replace", "memset", "low_m", "high_m", "low_n", "high_n", "low_p", "high_p",
 )  # fmt: skip
 HOLE_FIELDS, STEP_FIELDS = 3, 4  # (position, base, offset) · (kind, function, configuration, parameters)
 LAUNCH, ZERO = 0, 1  # kinds of steps
-OVERLAPS = -1  # the answer where P shares memory with M or N: nothing was launched
+OVERLAPS = -1  # result where P overlaps M or N: nothing was launched
 DRIVER = {"launch": "cuLaunchKernelEx", "replace": "cuTensorMapReplaceAddress", "memset": "cuMemsetD32Async"}
 
 
 @lru_cache(maxsize=1)
 def driver_library() -> ctypes.CDLL:
-    """The driver itself."""
+    """The driver's shared library."""
     return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
 
 
 @lru_cache(maxsize=1)
 def encoder() -> Callable[..., int]:
-    """The driver's cuTensorMapEncodeTiled: a tensor map in three microseconds, where its bindings take twenty."""
+    """cuTensorMapEncodeTiled by ctypes: 3 µs a tensor map, against 20 µs by the bindings."""
     function = driver_library().cuTensorMapEncodeTiled
     number, pointer = ctypes.c_uint, ctypes.c_void_p
     sizes = [pointer] * 4
@@ -48,7 +48,7 @@ def encoder() -> Callable[..., int]:
 
 @lru_cache(maxsize=1)
 def driver_functions() -> dict[str, int]:
-    """The addresses of what an image calls in the driver; 0 where the driver is too old to have it."""
+    """Addresses of the driver functions that images call; 0 where the driver is too old."""
     library, found = driver_library(), {}
     for key, name in DRIVER.items():
         try:
@@ -59,8 +59,8 @@ def driver_functions() -> dict[str, int]:
 
 
 def native_text() -> str:
-    """`fill_and_launch(header, bases)`: 0, or the driver's error code with the number of its step above 32 bits; and
-    `fill_three_and_launch`, which is given the bases that most calls have."""
+    """`fill_and_launch(header, bases)`: 0, or the driver's error code with the step's number in the upper 32 bits; and
+    `fill_three_and_launch`, whose arguments are the bases of most calls."""
     return module([_fill_and_launch(), _fill_three_and_launch()])
 
 
@@ -80,7 +80,7 @@ def _fill_and_launch() -> IRFunction:
         return [f.load("i64", f.at("i64", first, number)) for number in range(fields)]
 
     def hole(table: str, index: str) -> tuple[str, str]:
-        """Where a hole is in the copy, and the address that fills it: its base and offset."""
+        """A hole's address in the copy, and its value: base plus offset."""
         position, base, offset = entry(table, index, HOLE_FIELDS)
         return f.at("i8", copy, position), f.add(f.load("i64", f.at("i64", bases, base)), offset)
 
@@ -116,7 +116,7 @@ def _copy(f: IRFunction, to: str, source: str, size: str | int) -> None:
 
 
 def _return_if_overlapping(f: IRFunction, header: dict[str, str], bases: str) -> None:
-    """Return OVERLAPS where P shares memory with M or N."""
+    """Return OVERLAPS where P overlaps M or N."""
     spans = {}
     for side in "pmn":
         base = f.load("i64", f.at("i64", bases, BASES.index(side.upper())))
@@ -148,7 +148,7 @@ def _fill_three_and_launch() -> IRFunction:
 
 @lru_cache(maxsize=1)
 def addresses() -> tuple[int, int]:
-    """Of `fill_and_launch` and `fill_three_and_launch`, for machine code that has read the operands itself."""
+    """Addresses of `fill_and_launch` and `fill_three_and_launch`, for machine code that calls them."""
     every, three = compiled_functions(native_text(), ("fill_and_launch", "fill_three_and_launch"))
     return every, three
 
@@ -157,11 +157,11 @@ def addresses() -> tuple[int, int]:
 def _builtins() -> tuple[Callable[..., int], Callable[..., int]]:
     every, three = addresses()
     made = builtin(every, "ww"), builtin(three, "w" * 6)
-    machine_code.compile_in_background()  # LLVM is here now, and who launches once will plan again
+    machine_code.compile_in_background()  # LLVM is loaded now: compile the cost formulas, too
     return made
 
 
 def launchers() -> tuple[Callable[..., int], Callable[..., int]]:
-    """(with every base, with M, N, P and scratch alone); made once, and other threads wait for it."""
+    """(with all bases, with M, N, P and scratch only); compiled once, under the LLVM lock."""
     with LLVM:
         return _builtins()

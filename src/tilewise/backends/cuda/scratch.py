@@ -1,7 +1,7 @@
-"""Scratch memory for a recipe: from torch's or CuPy's own allocator where the operands are theirs, else kept buffers.
+"""Scratch memory for a recipe: from torch's or CuPy's allocator for their operands, else from cached buffers.
 
-A framework's allocator is stream-ordered, knows about CUDA graphs, and counts what it gives out. Elsewhere one buffer
-is kept for each stream, because allocating costs more than a small product.
+A framework's allocator is stream-ordered, supports CUDA graphs and has statistics. Otherwise one buffer is cached for
+each stream, because an allocation takes longer than a small product.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 
 from tilewise.arrays.card import allocate, capturing, cuda_core
 
-SCRATCH_LIMIT = 2**30  # bytes of one buffer that are kept; larger ones are allocated each time
-KEPT_LIMIT = 4 * SCRATCH_LIMIT  # bytes of all of them
+SCRATCH_LIMIT = 2**30  # bytes of a cached buffer; larger ones are allocated for each call
+KEPT_LIMIT = 4 * SCRATCH_LIMIT  # bytes of all cached buffers
 _lock = Lock()
 _kept: OrderedDict[tuple[str, int], Any] = OrderedDict()  # by device and stream, least recently used first
 
 
 @contextmanager
 def scratch(nbytes: int, library: str, device: str, stream: int) -> Iterator[int]:
-    """The address of so many bytes, for as long as work that uses them is being queued on the stream."""
+    """The address of so many bytes, valid while work that uses them is being queued on the stream."""
     if not nbytes:
         yield 0
     elif library == "torch":
@@ -45,7 +45,7 @@ def scratch(nbytes: int, library: str, device: str, stream: int) -> Iterator[int
 
 @contextmanager
 def _own(nbytes: int, device: str, handle: int) -> Iterator[int]:
-    """While a graph is captured the buffer is the graph's own; one that is in use is not given to another thread."""
+    """A cached or new buffer; a new one during graph capture. No other thread gets it meanwhile."""
     stream, key = cuda_core().Stream.from_handle(handle), (device, handle)
     with _lock:
         buffer = None if capturing(stream) else _kept.pop(key, None)
@@ -62,7 +62,7 @@ def _own(nbytes: int, device: str, handle: int) -> Iterator[int]:
 
 
 def _keep(key: tuple[str, int], buffer: Any) -> bool:
-    """Whether it is kept for the next call on its stream; the least recently used go where there are too many."""
+    """Cache a buffer for the next call on its stream, evicting the least recently used; whether it was cached."""
     gone = []
     with _lock:
         if key in _kept:
@@ -76,7 +76,7 @@ def _keep(key: tuple[str, int], buffer: Any) -> bool:
 
 
 def _free(buffers: list[Any]) -> None:
-    """On a stream that exists: those they were made on may be gone, and may still use them."""
+    """On the default stream, after a synchronization: the streams that used the buffers may be destroyed."""
     from cuda.bindings import driver
     from cuda.core import Device
 
@@ -87,7 +87,7 @@ def _free(buffers: list[Any]) -> None:
 
 @atexit.register
 def _at_exit() -> None:
-    """While the driver is there: buffers that the interpreter frees later would look for streams that are gone."""
+    """Free cached buffers at exit: the interpreter would free them after their streams are destroyed."""
     with _lock:
         left = list(_kept.values())
         _kept.clear()

@@ -1,6 +1,6 @@
-"""Where machine code is kept on disk, and by what besides its text: the compiler's options and version.
+"""The disk cache of machine code; its keys contain the compiler's options and version besides the text.
 
-The version is read off the installed package: NVRTC itself is loaded when something has to be compiled, and not before.
+The version is read from the installed package: NVRTC is loaded only to compile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc-cu
 
 
 def store() -> DiskCache:
-    """The cache on disk; the environment may name another at any time."""
+    """The disk cache of the folder that the environment names now."""
     return _store_for(simulated_arch(), *map(os.environ.get, PLACES))
 
 
@@ -29,7 +29,7 @@ def _store_for(simulated_arch: str, *_places: str | None) -> DiskCache:
 
 @lru_cache(maxsize=1)
 def compiler() -> str:
-    """NVRTC's version, off its package where it came as one."""
+    """NVRTC's version, from its package if it is installed as one."""
     from importlib.metadata import PackageNotFoundError, version
 
     for name in PACKAGES:

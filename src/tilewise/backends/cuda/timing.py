@@ -1,4 +1,4 @@
-"""Time on the card, by events: the device's own clock around the work, not the host's around the call."""
+"""Time on the card by CUDA events: of the work on the device, not of the call on the host."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def _heaviest(W: Operand, form: ClosureForm, device: str, stream: Any) -> int:
     found.copy_from(np.zeros(1, np.int64))
     arguments = (ctypes.c_void_p(W.pointer), ctypes.c_void_p(found.pointer), *_extent_and_strides(W))
     blocks = min(1056, math.ceil(W.shape[0] ** 2 / 256))
-    launch_now(render_closure.named("heaviest", form), "heaviest", (blocks,), (256,), arguments, device, stream)
+    launch_now(render_closure.key("heaviest", form), "heaviest", (blocks,), (256,), arguments, device, stream)
     stream.sync()
     return int(found.numpy().view(np.uint64)[0])
 
@@ -185,7 +185,7 @@ class _CardBlocks:
         return int(buffer.handle)
 
     def _queue(self, file: str, kernel: str, blocks: int, *arguments: Any) -> None:
-        source = render_closure.named(file, self.form)
+        source = render_closure.key(file, self.form)
         launch_now(source, kernel, (blocks,), (256,), arguments, self.device, self.stream)
 
     def _predecessors_at(self, cell: int) -> tuple[Any, ...]:

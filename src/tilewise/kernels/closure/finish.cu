@@ -1,5 +1,5 @@
-// finish: the closure as it is handed out. "No path" is spelled ZERO again: half the range stood for it, and negative
-// weights may have nibbled at that. A diagonal that is not ONE is an improving cycle.
+// finish: converts the closure to its result. "No path" becomes ZERO again: it was ABSENT, half the range, minus negative weights. A
+// diagonal that is not ONE is an improving cycle.
 
 extern "C" __global__ void __launch_bounds__(256) finish_closure(const Partial* D, Result* P, int* improves, int n)
 {

@@ -1,5 +1,5 @@
-// improve: take over what is strictly better, and who comes before it: the node before the target on the way from the k
-// that won. `steps` are the predecessors of the rows that k counts.
+// improve: stores strictly better values with their predecessors: the node before the target on the path from the winning k.
+// `steps`: predecessors of the rows that k counts.
 
 extern "C" __global__ void __launch_bounds__(256) improve(
     Partial* D, long long* before, const Partial* __restrict__ made, const long long* __restrict__ won,

@@ -1,4 +1,4 @@
-// lost: sources some of whose targets do not lead back to them. Steps are doubled until every way has been walked.
+// lost: marks sources with a target whose predecessors do not lead back to them, by pointer doubling.
 //
 // Layout: a block takes a row at a time; its two scratch rows hold where each target is after 1, 2, 4, ... steps.
 // Barrier: a doubling is whole before the next reads it.

@@ -1,4 +1,4 @@
-// start: a graph's weights as the closure begins with them. D = W with NaN and ZERO as ABSENT and ONE on the diagonal;
+// start: the initial matrix of the closure from a graph's weights. D = W with NaN and ZERO as ABSENT and ONE on the diagonal;
 // `below_zero` says whether a weight is. With BEFORE, the node before each target: the source itself where there is an
 // edge, -1 elsewhere.
 

@@ -8,7 +8,7 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import c_name, literal, prelude, widened
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.text import assembled
 
 SIDE = 64  # nodes that one block closes
@@ -30,7 +30,7 @@ class ClosureForm:
         return self.given.semiring != self.work.semiring
 
 
-@Written
+@KeyedRenderer
 def render_closure(kernel: str, form: ClosureForm) -> str:
     """One of the kernels in `kernels/closure/`."""
     work, given, t = form.work, form.given, form.work.partial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_cuda import BFLOAT_TO_FLOAT, FLOAT_TO_BFLOAT, FLOAT_TO_HALF, FUNCTION, HALF_TO_FLOAT, c_name
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.text import assembled
 
 THREADS = 512
@@ -45,13 +45,13 @@ PACKED = {
 }
 
 
-@Written
+@KeyedRenderer
 def render_cross_entropy(dtype: DType) -> str:
     """The kernels for logits of this dtype; sums are float32."""
     return _rendered(dtype, "cross_entropy")
 
 
-@Written
+@KeyedRenderer
 def render_scaled(dtype: DType) -> str:
     """Gradients of this dtype times a number."""
     return _rendered(dtype, "scaled")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
 from tilewise.core.plan import Plan
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.ladder.model import COARSE, register_depth
 from tilewise.kernels.shared.text import assembled
 
@@ -25,7 +25,7 @@ def render(plan: Plan) -> str:
     )
 
 
-@Written
+@KeyedRenderer
 def render_rung(
     kernel: str, algebra: Algebra, tile: int, *, index: str = "int", accumulate: bool = False, aligned: bool = False
 ) -> str:

@@ -1,6 +1,6 @@
-// Asynchronous copies from global to shared memory, in groups that are waited for.
+// Asynchronous copies from global to shared memory (cp.async), waited for in groups.
 
-// VECTOR bytes to shared memory; with CHECKED the first `valid` of them, and then zeros.
+// VECTOR bytes to shared memory; with CHECKED only the first `valid` are read, the rest is 0.
 template <int VECTOR, bool CHECKED>
 static __device__ __forceinline__ void copy(unsigned to, const void* from, int valid)
 {

@@ -1,5 +1,4 @@
-"""The main loops by mma.sync: what each takes, where it competes, how P is cut. `mma_sync`, whose operands are
-realigned before, has its own folder."""
+"""Families of the mma.sync main loops except `mma_sync`, which has its own folder."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import Any, ClassVar
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import ByConfigs, Tabled, cut_over_a_cluster
+from tilewise.kernels.by_configs import ByConfigs, Tabled, cluster_note
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import fused_notes
 from tilewise.kernels.mma_gemm import recipe
@@ -31,7 +30,7 @@ from tilewise.kernels.transforms.transpose import render_transpose
 
 
 class SlicedK(Tabled):
-    """Small and thin products of floats: a warp a tile, k in slices; one launch, any layout, any stack."""
+    """Small and thin products of floats: a tile a warp, split-K over warps; one launch, any layout and stack."""
 
     name = sliced.KERNEL
     kernels: ClassVar = {name: sliced.IDEA}
@@ -59,11 +58,11 @@ class SlicedK(Tabled):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         arch = min(90, arch_number(machine.arch))
-        return (render_sliced.named(problem.dtype, tile, arch) for tile in sliced.TILES[problem.dtype.itemsize])
+        return (render_sliced.key(problem.dtype, tile, arch) for tile in sliced.TILES[problem.dtype.itemsize])
 
 
 class ShortK(Tabled):
-    """A k so short that storing P takes the time: N stays in registers, P is stored by whole sectors."""
+    """A k so short that storing P takes most of the time: N stays in registers, P is stored by whole sectors."""
 
     name = short.KERNEL
     kernels: ClassVar = {name: short.IDEA}
@@ -86,20 +85,20 @@ class ShortK(Tabled):
         return plan.but(why=f"{requested}; {tiles}")
 
     def notes(self, problem: Problem, config: short.ShortConfig) -> list[str]:
-        return [f"{side} is transposed first, so that its k lies side by side" for side in config.transposed]
+        return [f"{side} is transposed first, into rows contiguous along k" for side in config.transposed]
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         size = problem.dtype.itemsize
-        return (render_transpose.named(size), *(render_short_k.named(problem.dtype, held) for held in short.HELD[size]))
+        return (render_transpose.key(size), *(render_short_k.key(problem.dtype, held) for held in short.HELD[size]))
 
 
 class HalvesAnywhere(Tabled):
-    """Halves whose rows start anywhere: tensor cores in one launch, with no pass that realigns them first."""
+    """Halves with unaligned rows on tensor cores, in one launch without a realigning pass."""
 
     tensor = True
 
     def notes(self, problem: Problem, config: Any) -> list[str]:
-        return fused_notes(problem) + cut_over_a_cluster(config)
+        return fused_notes(problem) + cluster_note(config)
 
 
 class HalfDots(HalvesAnywhere):
@@ -119,7 +118,7 @@ class HalfDots(HalvesAnywhere):
         return f"{config.geometry.rows}x{config.geometry.cols}"
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        return (render_half_dots.named(problem.dtype, tile, epilogue=problem.epilogue) for tile in TILES)
+        return (render_half_dots.key(problem.dtype, tile, epilogue=problem.epilogue) for tile in TILES)
 
 
 class DirectHalf(HalvesAnywhere):
@@ -153,10 +152,10 @@ class DirectHalf(HalvesAnywhere):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         if problem.groups:
-            yield render_walk.named(problem.groups.wide)
+            yield render_walk.key(problem.groups.wide)
         for tile, m_along_k, n_along_k in product(stacked.TILES, (True, False), (True, False)):
             lying, by_rows = (m_along_k, n_along_k), problem.groups is not None
-            yield render_direct_half.named(problem.dtype, tile, lying, epilogue=problem.epilogue, by_rows=by_rows)
+            yield render_direct_half.key(problem.dtype, tile, lying, epilogue=problem.epilogue, by_rows=by_rows)
 
 
 def _is_single(problem: Problem) -> bool:

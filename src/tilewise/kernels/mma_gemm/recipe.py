@@ -1,4 +1,4 @@
-"""The launches of the main loops by mma.sync: one for all members of a stack that lie evenly."""
+"""The launches of the mma.sync main loops: one for all members at a constant stride."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def of_sliced_k(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M, N and P have any strides. A transposed configuration multiplies the transposes: Pᵀ = Nᵀ Mᵀ."""
     p, config, size = plan.problem, plan.config, plan.problem.dtype.itemsize
     assert isinstance(config, sliced.SlicedConfig)
-    source = render_sliced.named(p.dtype, config.tile, min(90, arch_number(plan.machine.arch)))
+    source = render_sliced.key(p.dtype, config.tile, min(90, arch_number(plan.machine.arch)))
     (how_m, how_n), (_, groups) = (how for how, _ in sliced.read(p)), sliced.groups_of(p, config)
     m, n, P = given.M.layout, given.N.layout, given.P.layout
     sides = [(given.M, p.m, m.row, m.col, how_m), (given.N, p.n, n.col, n.row, how_n)]
@@ -83,7 +83,7 @@ def of_short_k(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         ctypes.c_longlong(P.lead),
         *(ctypes.c_int(x) for x in (*widths, short.classes_of(p), across, panels, rows)),
     )
-    source, blocks = render_short_k.named(p.dtype, config.held), panels * -(-rows // (short.WARPS // across))
+    source, blocks = render_short_k.key(p.dtype, config.held), panels * -(-rows // (short.WARPS // across))
     return made + stack_launches(p, (M, N, P), source, short.KERNEL, blocks, 32 * short.WARPS, own)
 
 
@@ -91,7 +91,7 @@ _Lines = struct_of("Lines", "mma_gemm/half_dots/lines.cuh")
 
 
 def of_half_dots(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
-    """k is cut over warps and over the blocks of a cluster."""
+    """Split-K over warps and over the blocks of a cluster."""
     p, config = plan.problem, plan.config
     assert isinstance(config, DotsConfig)
     few, long = (given.N, given.M) if config.swapped else (given.M, given.N)
@@ -102,7 +102,7 @@ def of_half_dots(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         *_strides(given.P, config.swapped), count, p.k, length, config.classes, config.slices, config.stage(p.k),
         config.swapped, log_lanes,
     )  # fmt: skip
-    source = render_half_dots.named(p.dtype, config.tile, p.accumulate, p.epilogue)
+    source = render_half_dots.key(p.dtype, config.tile, p.accumulate, p.epilogue)
     arguments = lines, epilogue_argument(p.epilogue, "float32", given.bias)
     grid, shared = (config.blocks(length),), config.shared_bytes(p.k)
     return [Launch.of(source, plan.kernel, grid, (32 * WARPS,), arguments, shared, cluster=config.cluster)]
@@ -116,12 +116,12 @@ MOST_BLOCKS = 2**31 - 1
 
 
 def of_direct_half(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
-    """M and N have contiguous rows or columns, P rows; all of them start anywhere."""
+    """M and N are row-major or column-major, P is row-major; any alignment."""
     p, tile, M, N, P = plan.problem, plan.config, given.M, given.N, given.P
     assert isinstance(tile, HalfTile)
     lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
-    one = tile if tile.cluster == 1 else replace(tile, cluster=1)  # over how many blocks k is cut, the launch says
-    source = render_direct_half.named(p.dtype, one, lying, p.accumulate, p.epilogue, p.groups is not None)
+    one = tile if tile.cluster == 1 else replace(tile, cluster=1)  # the text does not depend on the cluster size
+    source = render_direct_half.key(p.dtype, one, lying, p.accumulate, p.epilogue, p.groups is not None)
     down, across = direct.tiles_of(p, tile)
 
     def launch(

@@ -1,5 +1,5 @@
-// Copies from global to shared memory by way of registers, for cards without asynchronous ones (Turing). Their groups need
-// no waiting: what was loaded is stored by the same thread.
+// Copies from global to shared memory through registers, for cards without cp.async (Turing). Groups need no wait: the thread that
+// loads also stores.
 
 static __device__ __forceinline__ void load_words(unsigned (&to)[1], const unsigned char* from) {
     to[0] = *reinterpret_cast<const unsigned*>(from);

@@ -1,12 +1,11 @@
-"""The texts of the main loops by mma.sync, but for `mma_sync`, whose forms are its own: macros of a tile, the element's
-types and products of fragments, shared pieces, the loop."""
+"""The texts of the mma.sync main loops except `mma_sync`: macros of a tile, types, products of fragments, the loop."""
 
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.to_cuda import c_name
 from tilewise.core.epilogue import PLAIN, Epilogue
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
 from tilewise.kernels.mma_gemm.half_dots.model import WARPS as DOTS_WARPS
 from tilewise.kernels.mma_gemm.half_dots.model import DotsTile
@@ -19,7 +18,7 @@ from tilewise.kernels.transforms.realign import ELEMENT
 from tilewise.kernels.transforms.sums import render_numbers, sum_of
 
 
-@Written
+@KeyedRenderer
 def render_sliced(dtype: DType, tile: SlicedTile, arch: int) -> str:
     """`arch`: from 90 on float64 has larger products of fragments."""
     macros: dict[str, object] = {
@@ -45,7 +44,7 @@ def render_sliced(dtype: DType, tile: SlicedTile, arch: int) -> str:
     )
 
 
-@Written
+@KeyedRenderer
 def render_short_k(dtype: DType, held: short_k.Held) -> str:
     """float32 is rounded to tf32."""
     size = dtype.itemsize
@@ -71,7 +70,7 @@ def render_short_k(dtype: DType, held: short_k.Held) -> str:
 DOTS_FILES = ("lines.cuh", "ends.cuh", "stores.cuh", "half_dots.cu")
 
 
-@Written
+@KeyedRenderer
 def render_half_dots(dtype: DType, tile: DotsTile, accumulate: bool = False, epilogue: Epilogue = PLAIN) -> str:
     sums = DTYPES["float32"]
     macros: dict[str, object] = {
@@ -91,7 +90,7 @@ def render_half_dots(dtype: DType, tile: DotsTile, accumulate: bool = False, epi
     )
 
 
-@Written
+@KeyedRenderer
 def render_direct_half(
     dtype: DType,
     tile: HalfTile,
@@ -100,7 +99,7 @@ def render_direct_half(
     epilogue: Epilogue = PLAIN,
     by_rows: bool = False,
 ) -> str:
-    """`along_k`: whether the k of M and of N lie side by side; `by_rows`: of groups of rows."""
+    """`along_k`: whether M and N are contiguous along k; `by_rows`: for groups of rows."""
     sums = DTYPES["float32"]
     defines = {
         **of_tile(tile, "rows", "cols", "warps_m", "warps_n", "resident"),

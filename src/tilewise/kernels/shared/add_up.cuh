@@ -1,10 +1,10 @@
-// add_up: cells of which each part has a sum (the blocks of a cluster, say), added up by one thread each, in the order of
-// the parts: the same bits whoever adds them up.
+// add_up: partial sums (of the blocks of a cluster, for example) reduced cell by cell, each cell by one thread in the order of the
+// parts: the same bits in every run.
 //
-// Barrier: the caller's: all parts are there before they are read, and a block leaves when others have read its own.
+// Barrier: the caller's: parts are written before they are read, and no block exits while another reads its shared memory.
 
-// Cells `first`, `first + step` ... below `end`, but for those that are not `wanted`: `from(cell, part)` of `parts`, which are MOST
-// or less, joined by `join`, go to `store(cell, sum)`. AT_ONCE cells of a thread are on their way at once.
+// Of cells `first`, `first + step` ... below `end` those for which `wanted` holds: `from(cell, part)` of `parts` (MOST at most) are
+// reduced by `join`, and `store(cell, sum)` gets the result. A thread loads AT_ONCE cells before it uses them.
 template <typename Value, int MOST, int AT_ONCE, typename Wanted, typename From, typename Join, typename Store>
 static __device__ __forceinline__ void add_up(
     int parts, int first, int end, int step, Wanted wanted, From from, Join join, Store store)

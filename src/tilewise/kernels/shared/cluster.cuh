@@ -1,5 +1,4 @@
-// The blocks of a cluster: which one this is, where they meet, and each other's shared memory. Before Hopper a block is
-// alone.
+// cluster: a block's rank, the cluster's barrier, and addresses in another block's shared memory. Before Hopper a cluster is one block.
 
 static __device__ __forceinline__ int cluster_blocks() {
     unsigned blocks = 1;
@@ -29,13 +28,13 @@ static __device__ __forceinline__ void cluster_wait() {
 #endif
 }
 
-static __device__ __forceinline__ void cluster_meet() {
+static __device__ __forceinline__ void cluster_sync() {
     cluster_arrive();
     cluster_wait();
 }
 
-// The same place in the shared memory of another block of the cluster.
-template <typename Value> static __device__ __forceinline__ const Value* in_block(const Value* here, int rank) {
+// The address of the same variable in the shared memory of another block of the cluster.
+template <typename Value> static __device__ __forceinline__ const Value* shared_of_block(const Value* here, int rank) {
 #if __CUDA_ARCH__ >= 900
     unsigned long long there;
     asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(here), "r"(rank));

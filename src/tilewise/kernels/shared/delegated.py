@@ -1,5 +1,5 @@
-"""Products beside a kernel's own, which another generator makes in their place (`registry.beside`): generators do not
-import one another."""
+"""Parts of a product that another generator computes: generators do not import one another, so a recipe lists an `Edge`
+or a `Fallback`, and `registry.beside` replaces it by launches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewise.kernels.shared.placed import Placed
 
 @dataclass(frozen=True)
 class Edge:
-    """The last few rows of P, or its last few columns: tiles for them would be nearly empty."""
+    """The last few rows or columns of P, computed by the GEMV kernels: tiles for them would be nearly empty."""
 
     problem: Problem
     machine: Machine
@@ -26,7 +26,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Fallback:
-    """All of P on plain cores, predicated: nothing is done unless the word at `verdict` is `value` by then."""
+    """All of P on plain cores, predicated: the kernel returns unless the 32-bit flag at `verdict` equals `value`."""
 
     plan: Plan
     M: Placed

@@ -1,7 +1,7 @@
-"""Launches that may start while the one queued before them ends: those whose kernel begins by waiting for it.
+"""Programmatic dependent launch: which launches may start while the one queued before them ends.
 
-Nothing of the kernel before is read, and nothing it reads is written, until it is done: what overlaps is a launch's own
-latency, its blocks being there already (programmatic dependent launch).
+Those whose kernel begins by waiting for it: nothing that the kernel before writes is read, and nothing that it reads is
+written, until it has completed. What overlaps is the latency of the launch.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from functools import lru_cache
 
 from tilewise.core.machine import has_dependent_launch
 from tilewise.core.recipe import Launch, Step
-from tilewise.kernels.keys import Named, words
+from tilewise.kernels.keys import KernelKey, text_of
 
 WAITS = (
-    "wait_for_kernel_before();",
-    "// make_tile waits for the one before, before it reads anything",
+    "wait_on_dependent_grids();",
+    "// make_tile waits for the kernel before, before its first read",
 )
-FIRST_LINES = 40  # of a kernel, among which the wait stands if there is one
+FIRST_LINES = 40  # of a kernel, which contain the wait if it has one
 _OPENING = re.compile(r"\)\s*{\n")
-BEFORE = "let_next_kernel_start();"
+LAUNCHES = "launch_dependent_grids();"
 
 
 def early(steps: Sequence[Step], arch: str) -> tuple[Step, ...]:
-    """The steps, each as early as its kernel allows on such a card."""
+    """The steps, with overlap=True where their kernel allows it on this arch."""
     if not has_dependent_launch(arch):
         return tuple(steps)
     return tuple(
@@ -36,13 +36,13 @@ def early(steps: Sequence[Step], arch: str) -> tuple[Step, ...]:
 
 
 def _waits(source: str, name: str) -> bool:
-    """How a kernel begins, all texts of one writer have in common: one of them is written to see it."""
-    if source.__class__ is not Named:
-        return begins_by_waiting(source, name)
-    assert isinstance(source, Named)
-    found = _known.get((source.writer, name))
+    """`waits_first` of a launch's text. All texts of one renderer begin alike: only one of them is rendered."""
+    if source.__class__ is not KernelKey:
+        return waits_first(source, name)
+    assert isinstance(source, KernelKey)
+    found = _known.get((source.renderers, name))
     if found is None:
-        found = _known[source.writer, name] = begins_by_waiting(words(source), name)
+        found = _known[source.renderers, name] = waits_first(text_of(source), name)
     return found
 
 
@@ -50,11 +50,11 @@ _known: dict[tuple[str, str], bool] = {}
 
 
 @lru_cache(maxsize=1024)
-def begins_by_waiting(source: str, name: str) -> bool:
-    """Whether the kernel's first statement waits, pointers that step to a member of a stack aside."""
+def waits_first(source: str, name: str) -> bool:
+    """Whether the kernel's first statement waits, apart from a stack's offsets and the launch of dependents."""
     _, _, kernel = source.partition(f" {name}(")
     body = _OPENING.split(kernel, maxsplit=1)[-1]
     for line in body.split("\n", FIRST_LINES):
-        if " += blockIdx." not in line and line.strip() != BEFORE:
+        if " += blockIdx." not in line and line.strip() != LAUNCHES:
             return line.strip() in WAITS
     return False

@@ -1,10 +1,10 @@
-// epilogue: what becomes of a sum before it is an element of P: activation(alpha * sum + what P holds + bias).
+// epilogue: P = activation(alpha * sum + held + bias), applied to a sum before it is stored.
 //
-// `held` is what P holds where the product is added onto it, else 0. Everything is reckoned in the type of the sums.
+// `held` is P's value before the product with ACCUMULATE, else 0. Computed in the type of the sums.
 
 struct Epilogue { Sum alpha; const Bias* bias; };
 
-// 1 / (1 + exp(-x)), in few instructions and registers where sums are float32
+// 1 / (1 + exp(-x)); for float32 by approximate instructions
 static __device__ __forceinline__ Sum sigmoid(Sum x) {
 #if DOUBLE
     return 1 / (1 + exp(-x));
@@ -44,7 +44,7 @@ static __device__ __forceinline__ Sum activated(Sum x) {
 #endif
 }
 
-// The bias of a column of P; `inside` says whether P has it.
+// The bias of a column of P, 0 outside P.
 static __device__ __forceinline__ Sum bias_of(const Epilogue& epilogue, int column, bool inside) {
 #if BIAS
     return inside ? widen_bias(epilogue.bias[column]) : (Sum)0;

@@ -1,4 +1,4 @@
-"""The epilogue's text: which of its parts happen, and the dtype of the biases."""
+"""The epilogue's text: macros for its parts, and the dtype of the biases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BIAS_TYPES = {"float32": "float", "float64": "double", "bfloat16": "unsigned sho
 
 
 def render_epilogue(epilogue: Epilogue, sums: DType) -> str:
-    """For sums of a dtype, called Sum in the text above; needs ACCUMULATE there too."""
+    """The text before it defines Sum, a type of dtype `sums`, and ACCUMULATE."""
     bias = epilogue.bias.name if epilogue.bias else "float32"
     defines = {
         **{name.upper(): number for number, name in enumerate(ACTIVATIONS, 1)},

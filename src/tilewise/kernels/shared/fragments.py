@@ -9,7 +9,7 @@ from tilewise.algebra.dtypes import DType
 
 class Atom(NamedTuple):
     """An element in the instruction's name, its sums', the k of 16 × 8 sums in one fragment, and from which compute
-    capability on; before `whole` a fragment's product takes two or four smaller instructions."""
+    capability on; before compute capability `whole` a fragment's product takes two or four smaller instructions."""
 
     kind: str
     sums: str
@@ -29,9 +29,9 @@ ATOMS = {
     "float8_e4m3fn": Atom("e4m3", "f32", 32, ADA, AMPERE),
     "float8_e5m2": Atom("e5m2", "f32", 32, ADA, AMPERE),
 }
-Pieces = tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]  # sums, words of M, words of N
+Pieces = tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]  # registers: of sums, of M, of N
 WHOLE: Pieces = (((0, 1, 2, 3), (0, 1, 2, 3), (0, 1)),)
-PIECES: dict[str, tuple[str, Pieces]] = {  # before `whole`: the instruction, and what each of its pieces takes
+PIECES: dict[str, tuple[str, Pieces]] = {  # before `whole`: the instruction, and the registers of each piece
     "f16": ("m16n8k8", (((0, 1, 2, 3), (0, 1), (0,)), ((0, 1, 2, 3), (2, 3), (1,)))),
     "s8": ("m8n8k16", (((0, 1), (0,), (0,)), ((2, 3), (1,), (0,)), ((0, 1), (2,), (1,)), ((2, 3), (3,), (1,)))),
 }
@@ -43,7 +43,7 @@ ROUNDING = """static __device__ __forceinline__ void round_word(unsigned& word) 
 
 
 def product_of_fragments(dtype: DType, step: int, arch: int, right: DType | None = None) -> str:
-    """`multiply`: sums of 16 × 8 cells of P take on `step` of k; `right`: N's dtype, where it is not M's."""
+    """`multiply`: adds the product of fragments, `step` of k, to 16 × 8 sums; `right`: N's dtype, if not M's."""
     if dtype.itemsize == 8:
         return _double_product(step, arch)
     atom, other = ATOMS[dtype.name], ATOMS[(right or dtype).name]
@@ -70,7 +70,7 @@ def _instruction(name: str, letter: str, sums: tuple[int, ...], m: tuple[int, ..
 
 
 def _double_product(step: int, arch: int) -> str:
-    """On Hopper one instruction; before it, eight rows and four of k at a time."""
+    """On Hopper one instruction; before, m8n8k4 for each eight rows and four of k."""
     words_m, words_n = step // 2, step // 4
     head = f"""static __device__ __forceinline__ void multiply(
     double (&sums)[4], const double (&m)[{words_m}], const double (&n)[{words_n}])

@@ -1,4 +1,4 @@
-"""Groups of rows whose sizes only the card knows: the launch that finds their tiles, and room for what it finds."""
+"""Groups of rows whose sizes are data on the card: the launch that lists their tiles, and memory for the list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from tilewise.core.problem import Groups, Problem
 from tilewise.core.recipe import Address, Launch, Scratch
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.text import assembled
 
 OFFSETS = Address("offsets")
@@ -16,12 +16,12 @@ PIECE_BYTES = 16  # of one tile's group, first row and end
 MOST_THREADS = 1024
 
 
-def as_written(groups: Groups | None) -> Groups | None:
-    """Groups as far as a text knows of them: how many there are, and of rows what their ends are, it is told later."""
+def in_text(groups: Groups | None) -> Groups | None:
+    """Groups as far as a text depends on them: their number, and the type of ends of rows, are arguments."""
     return None if groups is None else Groups(1, groups.along, groups.wide and groups.along == "k")
 
 
-@Written
+@KeyedRenderer
 def render_walk(wide: bool) -> str:
     """`wide`: offsets are 64-bit integers."""
     return assembled(offset_type(wide), "shared/dependent_launch.cuh shared/walk_groups.cu")
@@ -32,15 +32,14 @@ def offset_type(wide: bool) -> str:
 
 
 def most_tiles(problem: Problem, tall: int) -> int:
-    """Row tiles that groups of any sizes can have: every group may end with one that is not full, and so may the rows
-    behind the last."""
+    """The most row tiles: the last one of each group, and of the rows behind all groups, may be partial."""
     assert problem.groups is not None
     return math.ceil(problem.m / tall) + problem.groups.count + 1
 
 
-@lru_cache(maxsize=64)  # every tile of a height asks several times
+@lru_cache(maxsize=64)  # called several times for each tile height
 def expected_tiles(problem: Problem, tall: int) -> float:
-    """Row tiles of groups of uneven sizes: of each group that is not empty the last tile is half full."""
+    """The expected number of row tiles for random sizes: the last tile of each group that is not empty is half full."""
     assert problem.groups is not None
     count = problem.groups.count
     busy = count * -math.expm1(-problem.m / count) if count else 0.0  # groups that are not empty
@@ -48,10 +47,10 @@ def expected_tiles(problem: Problem, tall: int) -> float:
 
 
 def walk_launch(problem: Problem, tall: int, scratch: Scratch) -> tuple[Launch, Address]:
-    """The launch, and where the tiles then stand."""
+    """The launch, and the address of the list of tiles."""
     groups = problem.groups
     assert groups is not None
     walk = scratch.take(PIECE_BYTES * (1 + most_tiles(problem, tall)))
     threads = min(MOST_THREADS, max(64, 1 << groups.count.bit_length()))
     arguments = (OFFSETS, walk, *(ctypes.c_int(x) for x in (groups.count, problem.m, tall)))
-    return Launch.of(render_walk.named(groups.wide), "walk_groups", (1,), (threads,), arguments), walk
+    return Launch.of(render_walk.key(groups.wide), "walk_groups", (1,), (threads,), arguments), walk

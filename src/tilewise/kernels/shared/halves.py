@@ -1,4 +1,4 @@
-"""Halves on Hopper, whose tensor cores take them however they lie: what other families need not hold ready for them."""
+"""2-byte floats on Hopper: wgmma takes every layout, so other families precompile fewer texts for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tilewise.core.problem import Problem
 
 
 def halves_on_hopper(p: Problem, machine: Machine) -> bool:
-    """Whether tensor cores take a product in one launch or two, however it lies."""
+    """Whether wgmma takes the product, whatever its layout."""
     return halves_of(p) and arch_number(machine.arch) == 90 and not p.unrounded
 
 
@@ -18,6 +18,5 @@ def halves_of(p: Problem) -> bool:
 
 
 def onto(p: Problem, machine: Machine) -> tuple[bool, ...]:
-    """Whether the texts of a set add onto P: of halves on Hopper none does, and what is added onto is compiled when it
-    is first met, by whatever family takes it."""
+    """The values of ACCUMULATE in a dtype's set of texts: for halves on Hopper only False."""
     return (False,) if halves_on_hopper(p, machine) else (False, True)

@@ -12,9 +12,9 @@ static __device__ __forceinline__ void init_stages(Barrier* full, Barrier* empty
 #define NEXT_STAGE(stage, parity, stages) \
     if (++stage == stages) { stage = 0; parity ^= 1; }
 
-template <typename Sum, int COUNT> static __device__ __forceinline__ void settle(Sum (&sums)[COUNT]) {
+template <typename Sum, int COUNT> static __device__ __forceinline__ void fence_operand(Sum (&sums)[COUNT]) {
     #pragma unroll
-    for (int i = 0; i < COUNT; ++i) settle(sums[i]);
+    for (int i = 0; i < COUNT; ++i) fence_operand(sums[i]);
 }
 
 // 0 in all sums, before the first wgmma's fence.
@@ -22,6 +22,6 @@ template <typename Sum, int COUNT> static __device__ __forceinline__ void clear(
     #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
         sums[i] = 0;
-        settle(sums[i]);
+        fence_operand(sums[i]);
     }
 }

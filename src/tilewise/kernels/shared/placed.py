@@ -1,4 +1,4 @@
-"""Matrices on the card, as a recipe sees them: an address with a hole, a layout, a dtype."""
+"""Matrices on the card in a recipe: an address to be filled in, a layout, a dtype."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Scales:
 
 @dataclass(frozen=True)
 class Operands:
-    """Everything a family's recipe is given places for."""
+    """The operands of a family's recipe."""
 
     M: Placed
     N: Placed
@@ -81,7 +81,7 @@ class Operands:
 
 
 def operands_of(p: Problem, scales: Scales | None = None) -> Operands:
-    """The operands of a problem, where a call will say they are."""
+    """The operands of a problem; their addresses are filled in by each call."""
     M = Placed(Address("M", 0, p.layout_m.misalignment), p.dtype_m, p.m, p.k, p.layout_m)
     N = Placed(Address("N", 0, p.layout_n.misalignment), p.dtype_n, p.k, p.n, p.layout_n)
     P = Placed(Address("P", 0, p.layout_p.misalignment), p.result, p.m, p.n, p.layout_p)
@@ -102,7 +102,7 @@ def workspace(rows: int, cols: int, stack: tuple[int, ...], dtype: DType, lead: 
 
 
 def own_stack(x: Placed, stack: tuple[int, ...]) -> tuple[int, ...]:
-    """The members an operand really has: an axis it is broadcast over counts once."""
+    """The operand's own stack: 1 for axes that it is broadcast over."""
     if not stack:
         return ()
     return tuple(1 if stride == 0 else extent for extent, stride in zip(stack, x.layout.stack, strict=True))

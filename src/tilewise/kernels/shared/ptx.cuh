@@ -1,8 +1,8 @@
-// ptx: Hopper's own instructions, each behind a small named function, so that kernels read as C.
+// ptx: Hopper's instructions as functions.
 //
-// Barriers (mbarrier): a stage is full when its bytes have arrived, empty when its readers have.
-// Copies (TMA): one thread asks for a box of a matrix; the hardware fetches, fills with 0 outside, swizzles, and reports.
-// Products (wgmma): a warpgroup of 128 threads multiplies tiles in shared memory; see render.py for wgmma itself.
+// Barriers (mbarrier): `full` completes when a stage's bytes have arrived, `empty` when its readers have.
+// Copies (TMA): one thread issues the copy of a box of a matrix; outside is 0, swizzled, completes on a barrier.
+// Products (wgmma): a warpgroup of 128 threads multiplies tiles in shared memory; wgmma_gemm/instruction.py has wgmma.
 
 typedef unsigned long long Barrier;
 struct __align__(64) TensorMap { unsigned long long opaque[16]; };
@@ -44,7 +44,7 @@ static __device__ __forceinline__ void barrier_wait(Barrier* barrier, unsigned p
 }
 
 // Whether the barrier has completed, without waiting for it; the same answer for the whole warp.
-static __device__ __forceinline__ bool barrier_passed(Barrier* barrier, unsigned parity) {
+static __device__ __forceinline__ bool barrier_test(Barrier* barrier, unsigned parity) {
     unsigned passed;
     asm volatile(
         "{\n"
@@ -63,8 +63,8 @@ static __device__ __forceinline__ void copy_box(void* to, const TensorMap* map, 
         : "memory");
 }
 
-// The same box into every block of `ranks` (one bit each), at the same place of each one's shared memory and barriers.
-static __device__ __forceinline__ void copy_box_to(
+// The same box into every block of `ranks` (a bit mask), at the same address of each one's shared memory.
+static __device__ __forceinline__ void copy_box_multicast(
     void* to, const TensorMap* map, Barrier* barrier, int x, int y, unsigned short ranks)
 {
     asm volatile(
@@ -74,7 +74,7 @@ static __device__ __forceinline__ void copy_box_to(
         : "memory");
 }
 
-// The same boxes of matrices that have two axes of a stack above their lines: member (z, w).
+// The same of member (z, w) of a stack: tensor maps of rank 4.
 static __device__ __forceinline__ void copy_box(
     void* to, const TensorMap* map, Barrier* barrier, int x, int y, int z, int w)
 {
@@ -85,7 +85,7 @@ static __device__ __forceinline__ void copy_box(
         : "memory");
 }
 
-static __device__ __forceinline__ void copy_box_to(
+static __device__ __forceinline__ void copy_box_multicast(
     void* to, const TensorMap* map, Barrier* barrier, int x, int y, int z, int w, unsigned short ranks)
 {
     asm volatile(
@@ -95,24 +95,24 @@ static __device__ __forceinline__ void copy_box_to(
         : "memory");
 }
 
-// `bytes` that lie side by side, a multiple of 16.
+// `bytes` contiguous bytes, a multiple of 16.
 static __device__ __forceinline__ void copy_bytes(void* to, const void* from, unsigned bytes, Barrier* barrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
                  ::"r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier)) : "memory");
 }
 
-// 16 bytes, by this thread's own copy; it counts once `arrive_behind_copies` has been asked for behind it.
+// 16 bytes by this thread (cp.async); `arrive_after_copies` signals their arrival.
 static __device__ __forceinline__ void copy_word(void* to, const void* from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 
-// Arrives at the barrier when all copies of this thread before it have.
-static __device__ __forceinline__ void arrive_behind_copies(Barrier* barrier) {
+// Arrives at the barrier when all earlier cp.async of this thread have completed.
+static __device__ __forceinline__ void arrive_after_copies(Barrier* barrier) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
 // The same into every block of `ranks`.
-static __device__ __forceinline__ void copy_bytes_to(
+static __device__ __forceinline__ void copy_bytes_multicast(
     void* to, const void* from, unsigned bytes, Barrier* barrier, unsigned short ranks)
 {
     asm volatile(
@@ -120,7 +120,7 @@ static __device__ __forceinline__ void copy_bytes_to(
         ::"r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"(ranks) : "memory");
 }
 
-// A box of shared memory out to a matrix; what would lie outside the matrix is left out by the hardware.
+// A box of shared memory to a matrix; elements outside the matrix are not written.
 static __device__ __forceinline__ void store_box(const TensorMap* map, const void* from, int x, int y) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];"
                  ::"l"(map), "r"(shared_address(from)), "r"(x), "r"(y) : "memory");
@@ -133,19 +133,18 @@ static __device__ __forceinline__ void store_box(const TensorMap* map, const voi
 
 static __device__ __forceinline__ void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-// The boxes given to `store_box` have been read, but for those of the last `pending` groups: their shared memory may be
-// written again.
-template <int pending = 0> static __device__ __forceinline__ void store_read() {
+// Waits until all but the last `pending` groups of `store_box` have read their shared memory.
+template <int pending = 0> static __device__ __forceinline__ void store_wait_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");
 }
 
-static __device__ __forceinline__ void store_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+static __device__ __forceinline__ void store_wait_all() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 
-// Ordinary writes to shared memory become visible to the copy engine and the tensor cores.
-static __device__ __forceinline__ void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// Makes ordinary writes to shared memory visible to the TMA and to wgmma (the async proxy).
+static __device__ __forceinline__ void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// `threads` threads meet at the named barrier `id` (0 is __syncthreads).
-static __device__ __forceinline__ void meet(int id, int threads) {
+// Named barrier `id` of `threads` threads (0 is __syncthreads).
+static __device__ __forceinline__ void barrier_sync(int id, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
@@ -155,11 +154,11 @@ static __device__ __forceinline__ unsigned cluster_rank() {
     return rank;
 }
 
-static __device__ __forceinline__ void cluster_meet() {
+static __device__ __forceinline__ void cluster_sync() {
     asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
 }
 
-// Four numbers at the same place in the shared memory of a block of the cluster.
+// Four floats from the same address in the shared memory of a block of the cluster.
 static __device__ __forceinline__ float4 load_from_block(const float* here, unsigned rank) {
     float4 found;
     asm volatile(
@@ -171,7 +170,7 @@ static __device__ __forceinline__ float4 load_from_block(const float* here, unsi
     return found;
 }
 
-// Arrives at the barrier of that name in another block of the cluster.
+// Arrives at the same barrier in another block of the cluster.
 static __device__ __forceinline__ void barrier_arrive_at(Barrier* barrier, unsigned rank) {
     asm volatile(
         "{\n"
@@ -196,39 +195,39 @@ template <int pending> static __device__ __forceinline__ void wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
-// A sum is read only behind the wait above this, wherever the compiler would like to.
-static __device__ __forceinline__ void settle(float& sum) { asm volatile("" : "+f"(sum)::"memory"); }
-static __device__ __forceinline__ void settle(int& sum) { asm volatile("" : "+r"(sum)::"memory"); }
+// Keeps the compiler from moving uses of a sum across wgmma's fences and waits.
+static __device__ __forceinline__ void fence_operand(float& sum) { asm volatile("" : "+f"(sum)::"memory"); }
+static __device__ __forceinline__ void fence_operand(int& sum) { asm volatile("" : "+r"(sum)::"memory"); }
 
-template <int count> static __device__ __forceinline__ void registers_give() {
+template <int count> static __device__ __forceinline__ void setmaxnreg_dec() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-template <int count> static __device__ __forceinline__ void registers_take() {
+template <int count> static __device__ __forceinline__ void setmaxnreg_inc() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-// Where a tile lies in shared memory, as wgmma wants to be told: 128-byte swizzle; lead and stride in bytes.
+// wgmma's descriptor of a tile in shared memory with 128-byte swizzle; lead and stride in bytes.
 static __device__ __forceinline__ unsigned long long tile_descriptor(const void* tile, unsigned lead, unsigned stride) {
     unsigned long long address = (shared_address(tile) & 0x3ffffu) >> 4;
     return address | (unsigned long long)(lead >> 4) << 16 | (unsigned long long)(stride >> 4) << 32 | 1ull << 62;
 }
 
-// The same for eight lines side by side, 16 bytes a k, not swizzled; the next eight lie 1,024 bytes on.
+// The same without swizzle: eight columns, 16 bytes a k; the next eight are 1,024 bytes on.
 static __device__ __forceinline__ unsigned long long strip_descriptor(const void* tile) {
     unsigned long long address = (shared_address(tile) & 0x3ffffu) >> 4;
     return address | (unsigned long long)(128 >> 4) << 16 | (unsigned long long)(1024 >> 4) << 32;
 }
 
-// The same for lines of 64 bytes with 64-byte swizzle, eight of them to 512 bytes.
+// The same with 64-byte swizzle: rows of 64 bytes, eight of them in 512 bytes.
 static __device__ __forceinline__ unsigned long long plane_descriptor(const void* tile) {
     unsigned long long address = (shared_address(tile) & 0x3ffffu) >> 4;
     return address | 1ull << 16 | (unsigned long long)(512 >> 4) << 32 | 2ull << 62;
 }
 
-// Of the 8 x 8 elements that a warp holds, two side by side a lane, columns become rows.
-static __device__ __forceinline__ unsigned turned_pair(unsigned pair) {
-    unsigned turned;
-    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(turned) : "r"(pair));
-    return turned;
+// Transposes the 8 x 8 elements that a warp has in registers, two a lane.
+static __device__ __forceinline__ unsigned transposed_pair(unsigned pair) {
+    unsigned transposed;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(transposed) : "r"(pair));
+    return transposed;
 }

@@ -1,4 +1,4 @@
-"""Where all members of a stack of matrices begin and end, for kernels that read rows from anywhere by whole words."""
+"""The extent in memory of a stack of matrices: kernels that read unaligned rows by 16 bytes stay inside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many blocks a card holds at once, by themselves or in clusters: what a wave of them is.
+"""How many blocks or clusters are resident on a card at once: the size of a wave.
 
 A cluster's blocks lie on multiprocessors of one processing cluster, of which some are smaller than others. So a card
 holds fewer clusters than its multiprocessors would make, and one too many is a wave more.
@@ -48,13 +48,12 @@ def rooms(units: int, cluster: int, resident: int) -> tuple[int, ...]:
 
 
 def padded(room: tuple[int, ...]) -> tuple[int, ...]:
-    """As the end of a formula's row has it: how many there are, then they."""
+    """The end of a formula's row: the number of rooms, then the rooms."""
     return len(room), *room, *(0,) * (MOST - len(room))
 
 
 def parts_of(tiles: int, at_once: int, deepest: int) -> int:
-    """k is cut where tiles leave much of a card idle that holds `at_once` of them: into as many parts as make one wave,
-    `deepest` at most."""
+    """Split-K: the parts of k that fill one wave of `at_once` tiles, `deepest` at most."""
     return min(at_once // max(1, tiles), deepest)
 
 
@@ -69,7 +68,7 @@ def busiest(rest: int, row: Row, at: int) -> int:
 
 
 def crowded(blocks: int, units: int, power: float) -> float:
-    """By how much less L2 takes for what a multiprocessor loads, where not all of them do."""
+    """The time of L2 loads where not all multiprocessors load, relative to all of them."""
     return 1.0 if blocks >= units else max(FEWEST, blocks / units) ** power
 
 

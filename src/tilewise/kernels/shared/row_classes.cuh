@@ -1,11 +1,11 @@
-// row_classes: which rows of M, and of P, a tile takes where rows come in classes.
+// row_classes: the rows of M and P of a tile, with rows by alignment class.
 //
-// A kernel defines CLASSES. Every CLASSES-th row of M starts equally far from a 16-byte boundary: such rows are a class, and a
-// tile takes rows of one. Classes lie one after the other in the order of tiles.
+// A kernel defines CLASSES. Every CLASSES-th row of M has the same misalignment from 16 bytes: these rows are a class, and all rows of
+// a tile are of one class. Tiles are numbered class by class.
 
-struct RowClasses { int longer, few, tiles_few, tiles_more; };  // `longer` classes have a row more than the `few` of others
+struct RowClasses { int longer, few, tiles_few, tiles_more; };  // `longer` classes have few + 1 rows, the others `few`
 
-// Of m rows, in tiles that are `tall`.
+// Of m rows, in tiles of `tall` rows.
 static __device__ __forceinline__ RowClasses row_classes(int m, int tall) {
     int longer = m % CLASSES, few = m / CLASSES;
     return {longer, few, (few + tall - 1) / tall, (few + tall) / tall};
@@ -15,7 +15,7 @@ static __device__ __forceinline__ int tiles_of(const RowClasses& classes) {
     return classes.longer * classes.tiles_more + (CLASSES - classes.longer) * classes.tiles_few;
 }
 
-// The class of a row of tiles, `at`, and how many rows it has; `tile_m` is then counted within it.
+// The class `at` of tile row `tile_m`, and its number of rows; `tile_m` becomes relative to the class.
 static __device__ __forceinline__ void find_class(const RowClasses& classes, int m, int& tile_m, int& at, int& rows) {
     if (CLASSES == 1) {
         at = 0;

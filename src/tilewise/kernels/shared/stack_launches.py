@@ -1,4 +1,4 @@
-"""Launches of kernels that take a stack's members along blockIdx.y: one for all members that lie evenly."""
+"""Launches of kernels with blockIdx.y as the member of a stack: one for all members at a constant stride."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ def stack_launches(
     cluster: int = 1,
     extents: Sequence[int] = (),
 ) -> list[Launch]:
-    """`own`: the kernel's arguments between the extents (m, k and n where none are given) and the steps from member to
-    member."""
+    """`own`: the kernel's arguments between the extents (default: m, k, n) and the members' strides."""
     runs = Runs(p.stack, [x.layout.stack for x in matrices], GRID_LIMIT)
     own, steps = tuple(own), [ctypes.c_longlong(step) for step in runs.steps]
     sizes = [ctypes.c_int(extent) for extent in extents or (p.m, p.k, p.n)]

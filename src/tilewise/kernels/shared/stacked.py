@@ -1,4 +1,4 @@
-"""Stacks in one launch: a block's member of the stack is blockIdx.y (or .z), and its pointers step by that.
+"""Stacks in one launch: blockIdx.y (or .z) is the member, and offsets the pointers.
 
 A stack of several axes is cut into runs: as many of its last axes as every operand steps through evenly (0 where it is
 broadcast) make one run, which is one launch; the axes before them are walked on the host.
@@ -9,28 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from operator import mul
 
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.placed import members
 
 GRID_LIMIT = 65535  # of blocks along y and z; longer runs come in several launches
 
 
-@Written
+@KeyedRenderer
 def stacked(source: str, pointers: tuple[str, ...], axis: str = "y") -> str:
-    """The kernel's text with a step for each of these pointers as its last arguments."""
+    """The kernel's text with a stride from member to member for each of these pointers as its last arguments."""
     above, mark, kernel = source.rpartition('extern "C" __global__')
     signature, opening, body = kernel.partition(")\n{\n")
     assert mark, "the text has no kernel"
-    assert opening, "the kernel's body opens in some other way"
+    assert opening, "the kernel's body does not open with a brace on a line of its own"
     steps = "".join(f", long long step_{name}" for name in pointers)
     moves = "".join(f"    {name} += blockIdx.{axis} * step_{name};\n" for name in pointers)
     return above + mark + signature + steps + opening + moves + body
 
 
-@Written
-def in_turns(source: str, arguments: tuple[str, ...], pointers: tuple[str, ...]) -> str:
-    """The kernel's text for blocks that take member after member, from blockIdx.y on, unless their guard says no: many
-    blocks that only leave again would cost more than a few. `arguments`: the names of all it has."""
+@KeyedRenderer
+def with_member_loop(source: str, arguments: tuple[str, ...], pointers: tuple[str, ...]) -> str:
+    """The kernel's text with a loop over members, from blockIdx.y on, behind one test of the guard: starting a block
+    for each member only to exit would take longer. `arguments`: names of all the kernel's arguments."""
     above, mark, kernel = source.rpartition('extern "C" __global__')
     head, parameters, body = kernel.partition("(\n")[0], *kernel.partition("(\n")[2].split(")\n{\n", 1)
     steps = "".join(f", long long step_{name}" for name in pointers)

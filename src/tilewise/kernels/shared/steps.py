@@ -1,4 +1,4 @@
-"""A step of a semiring on plain cores: its operations, and what they cost."""
+"""Issue slots of a semiring's multiply-add on plain cores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewise.core.machine import Machine
 
 
 def binary(tree: Expression) -> str | None:
-    """The operation of a tree that is nothing but one operation on x and y, else None."""
+    """The operation of an expression that is one operation on x and y, else None."""
     if isinstance(tree, Apply) and len(tree.args) == 2 and all(isinstance(a, Variable) for a in tree.args):
         names = {a.name for a in tree.args if isinstance(a, Variable)}
         return tree.op if len(names) == 2 else None
@@ -19,7 +19,8 @@ def binary(tree: Expression) -> str | None:
 
 @lru_cache(maxsize=256)
 def step_slots(algebra: Algebra, machine: Machine | None = None) -> float:
-    """Issue slots of a step: multiply-adds count 1; min, max, compares and integers go at half rate, beside them."""
+    """Issue slots of a step in float32 multiply-adds; min, max, compares and integer operations have half the rate,
+    in a pipe of their own."""
     add, mul, partial = algebra.semiring.add, algebra.semiring.mul, algebra.partial
     double = 2.0 if machine is None else machine.step_rate("float32") / machine.step_rate("float64")
     if (binary(add), binary(mul)) == ("add", "mul"):

@@ -1,4 +1,4 @@
-"""Structures that kernels take by value, laid out as their CUDA text declares them."""
+"""ctypes structures of kernel arguments, parsed from their declarations in the CUDA text."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ FIELD = re.compile(r"(?:const )?(\w[\w ]*?)(\*?) (\w+(?:, \w+)*)(?:\[(\d+)\])?")
 
 @lru_cache(maxsize=64)
 def struct_of(name: str, *files: str) -> type[ctypes.Structure]:
-    """The `struct` of that name in kernel files, as ctypes has it; elements of an array are fields of their own."""
+    """The `struct` of that name in kernel files as a ctypes structure; each element of an array is a field."""
     found = re.search(rf"\bstruct {name} {{(.*?)}};", "\n".join(map(kernel_text, files)), re.DOTALL)
     assert found, f"{name} is declared in none of {files}"
-    data = re.sub(r"//.*", "", found[1].partition("__device__")[0])  # functions stand behind the data
+    data = re.sub(r"//.*", "", found[1].partition("__device__")[0])  # member functions come after the data
     fields = list[tuple[str, type]]()
     for declaration in data.split(";"):
         words = " ".join(declaration.split())

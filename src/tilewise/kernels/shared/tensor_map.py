@@ -1,4 +1,4 @@
-"""What Hopper's kernels take by value: the size of a product, and tensor maps for the TMA."""
+"""Arguments of Hopper's kernels: the size of a product, and tensor maps for the TMA."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def half_map(
 
 
 class RowClass(NamedTuple):
-    """Rows of a matrix that start equally far from a 16-byte boundary: every `classes`-th one, from there on."""
+    """The rows of one alignment class, every `classes`-th of a matrix, from the 16-byte boundary before them on."""
 
     address: Address  # of the boundary
     rows: int
     length: int
     lead: int  # elements from one to the next
-    before: int  # elements between the boundary and the first
+    before: int  # elements between the boundary and the first row
 
 
 def row_classes(first: Address, rows: int, cols: int, lead: int, size: int, classes: int) -> list[RowClass]:

@@ -1,4 +1,4 @@
-"""Texts that every family shares: files of the package, conversions between dtypes, packing and rounding."""
+"""Assembling CUDA texts from files and macros; conversions between dtypes; the texts of packing and rounding."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from tilewise.algebra.to_cuda import (
     HALF_TO_FLOAT,
     c_name,
 )
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.system.resources import shipped
 
 
 @lru_cache(maxsize=64)
 def kernel_text(name: str) -> str:
-    """The kernel file as it lies in the package."""
+    """A file of `kernels/`."""
     return shipped(f"kernels/{name}").read_text(encoding="utf-8")
 
 
 def with_half_conversions(text: str) -> str:
-    """The text behind the conversions to halves that it calls and does not define: sums that are not rounded yet have
-    none of their own."""
+    """The text after definitions of the conversions to halves that it calls and does not define."""
     helpers = {"float_to_half": FLOAT_TO_HALF, "float_to_bfloat": FLOAT_TO_BFLOAT}
     missing = [code for name, code in helpers.items() if f"{name}(" in text and f"{name}(float value)" not in text]
     return "".join(missing) + text
@@ -39,7 +38,7 @@ def of_tile(tile: object, *names: str) -> dict[str, object]:
 
 
 def assembled(*parts: str | Mapping[str, object]) -> str:
-    """A kernel's text, part by part: a mapping is macros, names of files are what the files hold."""
+    """A kernel's text from parts: a mapping of macros, names of files, or text."""
     made = list[str]()
     for part in parts:
         if not isinstance(part, str):
@@ -49,7 +48,7 @@ def assembled(*parts: str | Mapping[str, object]) -> str:
     return "\n".join(made)
 
 
-@Written
+@KeyedRenderer
 def render_pack(source: DType, target: DType, transposes: bool) -> str:
     """The pack kernel from one dtype to another."""
     return assembled(
@@ -60,7 +59,7 @@ def render_pack(source: DType, target: DType, transposes: bool) -> str:
     )
 
 
-@Written
+@KeyedRenderer
 def render_round(source: DType, target: DType) -> str:
     """The kernel that rounds sums where they lie; `target` is the narrower."""
     return assembled(f"// round_rows: {source} to {target}", _conversion(source, target), "transforms/round_rows.cu")

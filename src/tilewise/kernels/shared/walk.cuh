@@ -1,16 +1,16 @@
-// walk: which tile of P a block makes next, for kernels whose blocks are persistent and may come in clusters.
+// walk: the tile scheduler of persistent blocks, alone or in clusters.
 //
-// A kernel defines BLOCK_M, BLOCK_N, CLUSTER, GROUP and BLOCK_K, how much of k a stage holds. Blocks of a cluster have tiles
-// above one another, or with BESIDE side by side.
+// A kernel defines BLOCK_M, BLOCK_N, CLUSTER, GROUP and BLOCK_K (k of a stage). The tiles of a cluster are above one another, with
+// BESIDE side by side.
 
-#define EVERYONE ((1 << CLUSTER) - 1)
+#define ALL_RANKS ((1 << CLUSTER) - 1)
 
 struct Size { int m, k, n, splits; };
 
-// One tile of P for this block, and the stages that this part of k takes.
+// This block's tile of P, and the stages of its part of k.
 struct Work { int top, left, from, to, split; };
 
-// Tiles of P in an order that keeps neighbours in time neighbours in space: GROUP rows of cluster tiles, column by column.
+// Tiles in bands of GROUP rows of cluster tiles, column by column within a band, for reuse in L2.
 static __device__ __forceinline__ bool find_work(int turn, Size size, Work& work) {
     const int tall = (BESIDE ? 1 : CLUSTER) * BLOCK_M, wide = (BESIDE ? CLUSTER : 1) * BLOCK_N;
     int tiles_m = (size.m + tall - 1) / tall, tiles_n = (size.n + wide - 1) / wide;
@@ -30,7 +30,7 @@ static __device__ __forceinline__ bool find_work(int turn, Size size, Work& work
     return true;
 }
 
-// One thread of the warpgroup for each block of the cluster says that the stage has been used.
+// One thread of the warpgroup arrives for each block of the cluster: the stage has been read.
 static __device__ __forceinline__ void release(Barrier* empty) {
     if (CLUSTER == 1) {
         if (threadIdx.x % 128 == 0) barrier_arrive(empty);

@@ -1,17 +1,15 @@
-// walk_groups: the tiles of consecutive groups of rows, found on the card from where each group ends.
+// walk_groups: lists the tiles of consecutive groups of rows, from the groups' ends in memory.
 //
-// Layout: walk[0] is how many tiles there are, of up to `tall` rows each, walk[1] a counter at 0 for who draws them; from walk + 4
-//   on stand (group, first row, row behind the group's last, 0) for each of them, in order. Rows behind the last group have tiles
-//   of group -1: nothing is added up there.
-// Edges: whatever the offsets say, groups begin where those before them end, and end inside the matrix: an end that lies before
-//   the group's first row, or behind the last row there is, is moved there.
-// Barrier: two scans over a block's groups, each with one between its warps' own and all of them; groups beyond the block's threads
-//   come in turns, with the first one's row and tile carried over.
+// Layout: walk[0] is the number of tiles, of up to `tall` rows each; walk[1] is 0, a counter for the tile scheduler; from walk + 4 on
+//   each tile has (group, first row, end of the group, 0). Rows behind the last group have tiles of group -1, with no products.
+// Edges: ends are clamped: a group begins at the end of the one before, and ends inside the matrix.
+// Barrier: two block-wide scans over the groups, with a barrier between warps' scans and the block's. More groups than threads come
+//   in rounds that carry the next row and tile.
 
 struct Largest { static __device__ __forceinline__ int of(int x, int y) { return max(x, y); } };
 struct Sum { static __device__ __forceinline__ int of(int x, int y) { return x + y; } };
 
-// What `Of` makes of every thread's number up to this one's: within a warp by shuffles, then of the warps before it.
+// Inclusive scan of every thread's number by `Of`: within a warp by shuffles, then over the warps before.
 template <class Of> static __device__ __forceinline__ int up_to_here(int x, int* of_warps) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     #pragma unroll
@@ -29,9 +27,9 @@ extern "C" __global__ void __launch_bounds__(1024) walk_groups(
     const Offset* offsets, int* walk, int groups, int rows, int tall)
 {
     __shared__ int ends[1024], tiles[1024], carried[2], of_warps[2][32];
-    let_next_kernel_start();
+    launch_dependent_grids();
     int me = threadIdx.x, many = blockDim.x;
-    if (me < 2) carried[me] = 0;  // the row and the tile that come next
+    if (me < 2) carried[me] = 0;  // next row, next tile
     __syncthreads();
     for (int base = 0; base <= groups; base += many) {
         int group = base + me, row = carried[0], tile = carried[1];

@@ -1,6 +1,6 @@
-// words: 16 bytes of 2-byte elements at a time, near the ends of a matrix too.
+// words: loads and stores of 2-byte elements by aligned 16 bytes (a word), also at the ends of a matrix.
 
-// The eight elements from `at` on, which is on a 16-byte boundary; 0 for those outside [first, last).
+// The eight elements at `at`, a 16-byte boundary; 0 for those outside [first, last).
 static __device__ __forceinline__ uint4 load_word(const Element* at, const Element* first, const Element* last) {
     if (at >= first && at + 8 <= last) return __ldg(reinterpret_cast<const uint4*>(at));
     union { uint4 word; Element lane[8]; } pieces;
@@ -9,7 +9,7 @@ static __device__ __forceinline__ uint4 load_word(const Element* at, const Eleme
     return pieces.word;
 }
 
-// How many elements an address lies after a 16-byte boundary.
+// An address's misalignment from 16 bytes, in elements.
 static __device__ __forceinline__ int elements_after_boundary(const Element* at) {
     return (int)(reinterpret_cast<unsigned long long>(at) / sizeof(Element) % 8);
 }
@@ -27,7 +27,7 @@ static __device__ __forceinline__ uint4 first_of(uint4 word, int count) {
     return make_uint4(of[0], of[1], of[2], of[3]);
 }
 
-// 16 bytes from the 32 of (low, high), `shift` elements on, for a shift known only at run time.
+// The 16 bytes of (low, high) from element `shift` on, for a shift at run time.
 static __device__ __forceinline__ uint4 shifted_by(uint4 low, uint4 high, int shift) {
     unsigned w0 = low.x, w1 = low.y, w2 = low.z, w3 = low.w, w4 = high.x, w5 = high.y, w6 = high.z, w7 = high.w;
     if (shift & 4) w0 = w2, w1 = w3, w2 = w4, w3 = w5, w4 = w6, w5 = w7;
@@ -37,8 +37,8 @@ static __device__ __forceinline__ uint4 shifted_by(uint4 low, uint4 high, int sh
                       __funnelshift_r(w3, w4, bits));
 }
 
-// What lane i of a row of `width` staged elements stores of it, lanes of a row being 8 or more: 16 bytes between the line's
-// own boundaries, and an element before the first of them and behind the last. A piece behind the row is there to be read.
+// Lane i's stores of a row of `width` staged elements (8 lanes a row or more): 16 bytes between the line's 16-byte boundaries, and
+// one element before the first boundary and behind the last. The 16 bytes behind the staged row are readable.
 static __device__ __forceinline__ void store_pieces(Element* line, const Element* staged, int i, int width) {
     int head = (8 - elements_after_boundary(line)) % 8, at = head + i * 8, tail = head + (width - head) / 8 * 8;
     if (at + 8 <= width) {

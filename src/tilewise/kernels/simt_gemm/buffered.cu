@@ -1,13 +1,12 @@
-// buffered: a block makes a TM x TN tile of P from strips, KC of k each, in two buffers: while one is multiplied, the next
-// strip is on its way through registers. A thread makes RM x RN cells, so that the cores are fed from registers more than
-// from shared memory: for stacks of products of a few dozen to a few hundred rows and columns. GROUPS groups of threads
-// take every GROUPS-th k of a strip, and k may be cut over the blocks of a cluster; their sums are added up in order.
+// buffered: a TM x TN tile of P a block from strips of KC of k, double-buffered: while one strip is multiplied, the next one is loaded
+// through registers. A thread computes RM x RN cells, for reuse in registers: for stacks of products of a few dozen to a few hundred
+// rows and columns. Split-K over GROUPS groups of threads, which take every GROUPS-th k of a strip, and over the blocks of a cluster;
+// their sums are added up in order.
 //
-// Layout: lines of M and N start anywhere; their elements lie side by side, along k or across it as *_ALONG_K say. A strip
-//   lies with k across, so that what a thread multiplies at a time lies side by side, in pieces of four: four lanes and
-//   eight read neighbouring pieces, and the next pieces of the same thread are as far as all threads' first ones reach.
-// Edges: of lines beyond M and N the last one is read again, and what comes of it is not stored; of k nothing is read.
-// Barrier: one a strip. Behind it this strip is there for all, and the one before is used up.
+// Layout: M and N are contiguous along k or across it, as *_ALONG_K say, of any alignment. A strip in shared memory is contiguous
+//   across k; a thread reads pieces of four, neighbouring lanes read neighbouring pieces.
+// Edges: outside M and N the last line is read again, and its results are not stored; nothing is read beyond k.
+// Barrier: one a strip. After it this strip is complete, and the one before has been read.
 
 #define UPS (TM / RM)
 #define ACROSS (TN / RN)
@@ -18,7 +17,7 @@
 #define PITCH_M (TM + 4)
 #define PITCH_N (TN + 4)
 #define BUFFER (KC * (PITCH_M + PITCH_N))
-#define SIDE 8  // elements of a line that neighbouring threads read, where lines run along k
+#define SIDE 8  // neighbouring threads along k, where the operand is contiguous along k
 
 static_assert(GROUP % 32 == 0 && UPS % (32 / LANES_ACROSS) == 0, "whole warps make the tile");
 
@@ -26,7 +25,7 @@ extern __shared__ __align__(128) unsigned char memory[];
 
 template <int COUNT> struct __align__(COUNT * sizeof(Partial)) Piece { Partial of[COUNT]; };
 
-// One operand's share of the tile, WIDE lines of it: what a thread loads of a strip, and where that goes.
+// One operand of the tile, WIDE lines: a thread's loads of a strip.
 template <int WIDE, bool ALONG> struct Lines {
     static constexpr int PITCH = WIDE + 4;
     static constexpr int TEAMS = ALONG ? THREADS / SIDE : THREADS;
@@ -60,7 +59,7 @@ template <int WIDE, bool ALONG> struct Lines {
         for (int i = 0; i < ROUNDS; ++i) offset[i] = min(line + i * AT_ONCE, lines - 1) * (ALONG ? (int)lead : 1);
     }
 
-    // `left` of k is left.
+    // With `left` of k left.
     __device__ __forceinline__ void load(int left) {
         if (left >= KC) {
             #pragma unroll
@@ -117,7 +116,7 @@ struct Sums {
                 of[i][j] = add(of[i][j], mul(x[i / PIECE_M].of[i % PIECE_M], y[j / PIECE_N].of[j % PIECE_N]));
     }
 
-    // A strip, of which `deep` of k are there.
+    // A strip with `deep` of k.
     __device__ __forceinline__ void take(const Partial* strip, int deep) {
         const Partial* m = strip + group * PITCH_M + up;
         const Partial* n = strip + KC * PITCH_M + group * PITCH_N + left;
@@ -130,15 +129,15 @@ struct Sums {
         }
     }
 
-    // To where cells of the tile are gathered, this group's part.
-    __device__ __forceinline__ void gather(Partial* parts, bool turned) const {
+    // This group's sums to shared memory.
+    __device__ __forceinline__ void gather(Partial* parts, bool transposed) const {
         parts += group * (TM * TN);
         #pragma unroll
         for (int i = 0; i < RM; ++i)
             #pragma unroll
             for (int j = 0; j < RN; j += PIECE_N) {
                 int down = up + row(i), right = left + column(j);
-                if (turned) {
+                if (transposed) {
                     #pragma unroll
                     for (int e = 0; e < PIECE_N; ++e) parts[(right + e) * TM + down] = of[i][j + e];
                 } else {
@@ -153,11 +152,11 @@ struct Sums {
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) buffered(
     const Element* __restrict__ M, const Element* __restrict__ N, Result* P, int m, int k, int n,
-    long long lead_m, long long lead_n, long long p_row, long long p_col, int p_turned, int tiles_n, int piece,
+    long long lead_m, long long lead_n, long long p_row, long long p_col, int p_transposed, int tiles_n, int piece,
     long long step_M, long long step_N, long long step_P)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     Partial* buffers = reinterpret_cast<Partial*>(memory);
     int blocks = cluster_blocks(), rank = cluster_rank(), tile = blockIdx.x / blocks;
     int row0 = tile / tiles_n * TM, col0 = tile % tiles_n * TN;
@@ -190,6 +189,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) buffered(
         __syncthreads();
     }
 
-    sums.gather(buffers, p_turned);
-    store_tile(buffers, blocks, rank, p_turned, P, row0, col0, m, n, p_row, p_col);
+    sums.gather(buffers, p_transposed);
+    store_tile(buffers, blocks, rank, p_transposed, P, row0, col0, m, n, p_row, p_col);
 }

@@ -1,4 +1,4 @@
-"""`buffered`: middling products and stacks of them by strips in two stages."""
+"""`buffered`: medium-sized products and stacks by strips in two stages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tilewise.kernels.shared.steps import step_slots
 from tilewise.kernels.simt_gemm.strips import StripConfig, Strips, StripTile, Times
 from tilewise.kernels.simt_gemm.text import render_strips
 
-TILES = (  # of 19 that were timed these: without the others random stacks take 0.1 % longer in the mean
+TILES = (  # of 19 that were timed; without the others random stacks take 0.1 % longer in the mean
     StripTile(16, 32, 4, 4, 4, 32, 6),
     StripTile(16, 64, 4, 4, 2, 32, 6),
     StripTile(64, 16, 4, 4, 2, 32, 6),
@@ -36,14 +36,13 @@ TILES = (  # of 19 that were timed these: without the others random stacks take 
     StripTile(16, 128, 4, 4, 1, 16, 6),
 )
 FARTHEST = 2**31 // 256  # elements from row to row: offsets in a tile have 32 bits
-# From these sides on other semirings are slower, by so much where a step is two slots (min_plus) and where it is more:
+# From these sides on other semirings are slower, by a factor for steps of two slots and one for longer ones:
 SLOWER_SIDE, SLOWER_PAIR, SLOWER_REST = 200, 1.7, 1.21  # as stacks of min_plus and max_min of 256 to 1000 took
 SLOWER_WHOLE = 1.12  # where such a step is one instruction on whole numbers
 
 
 def lines_of(layout: Layout, lines: int, k: int, transposed: bool = False) -> tuple[bool, int] | None:
-    """Whether elements side by side are neighbours along k, and how far apart rows, or k, are; None where no
-    neighbours lie side by side."""
+    """(whether the operand is contiguous along k, leading dimension); None where it is not contiguous."""
     of_line, of_k = (layout.col, layout.row) if transposed else (layout.row, layout.col)
     along, across = of_k == 1 or k == 1, of_line == 1 or lines == 1
     lead_along, lead_across = of_line if lines > 1 else 0, of_k if k > 1 else 0
@@ -64,12 +63,12 @@ CONTIGUOUS = Condition(
 
 
 class Buffered(Strips):
-    """Middling products and stacks of them, of elements of four bytes, any algebra. Fitted to 1,146 configurations of
+    """Medium-sized products and stacks of 4-byte elements, any algebra. Fitted to 1,146 configurations of
     205 random stacks (rms 10 % near the best; the choice 2 % above the best of them in the mean)."""
 
     name = "buffered"
     kernels: ClassVar = {
-        name: "strips pass through registers into two buffers, a thread makes many cells: middling products and stacks"
+        name: "strips in two buffers, loaded through registers, many cells a thread: medium-sized products and stacks"
     }
     stages, own_shared = 2, 1024
     can = Capabilities(
@@ -91,7 +90,7 @@ class Buffered(Strips):
         return Times(least_k, f.strip[key] + f.of_k * tile.deep, 0.0, f.shares[key], other)
 
     def slower(self, problem: Problem) -> float:
-        """Of larger members in other semirings than plus_times."""
+        """The factor for larger members in other semirings than plus_times."""
         p = problem
         if is_plus_times(p.semiring) or min(p.m, p.k, p.n) < SLOWER_SIDE:
             return 1.0
@@ -100,7 +99,7 @@ class Buffered(Strips):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         for tile, along_m, along_n in product(TILES, (False, True), (False, True)):
-            yield render_strips.named(problem.algebra, tile, self.stages, (along_m, along_n), False)
+            yield render_strips.key(problem.algebra, tile, self.stages, (along_m, along_n), False)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         """M and N have contiguous rows or columns, P any strides."""

@@ -1,10 +1,10 @@
-// cells: a thread makes WIDTH cells of P, operands straight from the caches; for products so small or so shallow that tiles in
-// shared memory would cost more than they bring, and for stacks of thousands of them.
+// cells: WIDTH cells of P a thread, operands from global memory through the caches; for products too small or with too short a k for tiles
+// in shared memory, and for stacks of thousands of them.
 //
-// Layout: any strides; members of the stack lie step_M, step_N and step_P elements apart. Neighbouring threads make cells that
-//   lie side by side in P: along its rows, or down its columns where `along_columns`. A thread's own cells are a WIDTH-th of P
-//   apart, down a column where DOWN, else along a row: what they share is read once, and every store of a warp is one piece.
-// Edges: beyond the last row or column the last one is read again, and not stored.
+// Layout: any strides; members of the stack are step_M, step_N and step_P elements apart. Neighbouring threads compute neighbouring cells
+//   of a row of P, or of a column with `along_columns`. A thread's cells are a WIDTH-th of P apart, in a column with DOWN, else in a
+//   row: their common operand is read once, and a warp's stores are coalesced.
+// Edges: outside P the last row or column is read again, and not stored.
 // Barrier: none is needed, because nothing is shared.
 
 extern "C" __global__ void __launch_bounds__(256) cells(
@@ -12,8 +12,8 @@ extern "C" __global__ void __launch_bounds__(256) cells(
     long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, long long p_col,
     long long step_M, long long step_N, long long step_P, long long threads, int along_columns)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     long long id = blockIdx.x * 256ll + threadIdx.x;
     if (id >= threads) return;
     int rows = DOWN ? (m + WIDTH - 1) / WIDTH : m, cols = DOWN ? n : (n + WIDTH - 1) / WIDTH, each = rows * cols;

@@ -1,24 +1,24 @@
-// direct: a block makes a TM x TN tile of P from strips that it reads straight, KC of k at once: for products so small
-// that filling a pipeline takes longer than the work. Every load of a strip is on its way before the first is used, the
-// next strip's while this one is multiplied. GROUPS groups of threads take every GROUPS-th k of a strip, and k may be cut
-// over the blocks of a cluster; what groups and blocks have made is added up in order.
+// direct: a TM x TN tile of P a block from strips of KC of k in one buffer: for products so small that filling a pipeline takes longer
+// than the work. All loads of a strip are issued before the first is used, those of the next strip before this one is multiplied.
+// Split-K over GROUPS groups of threads, which take every GROUPS-th k of a strip, and over the blocks of a cluster; sums are added up in
+// order.
 //
-// Layout: any strides. MORE elements of a strip lie side by side along k or across it, as the arguments say; beyond the
-// edges of M and N the last element is read again, and what comes of it is not stored.
-// Barrier: two a strip, one when it is there, one before the next is written over it.
+// Layout: any strides; threads read neighbours along k or across it, as the arguments say. Outside M and N the last element is read again,
+//   and its results are not stored.
+// Barrier: two a strip: when it is complete, and before the next one overwrites it.
 
 #define ACROSS (TN / RN)
 #define GROUP ((TM / RM) * ACROSS)
-#define PAD (16 / (int)sizeof(Partial))  // keeps rows on 16 bytes, and threads that write down a column on other banks
+#define PAD (16 / (int)sizeof(Partial))  // rows aligned to 16 bytes, no bank conflicts for stores down a column
 #define LOADS_M (TM * KC / THREADS)
 #define LOADS_N (TN * KC / THREADS)
-#define SIDE 8  // elements of a line that neighbouring threads read, where lines run along k
+#define SIDE 8  // neighbouring threads along k, where the operand is contiguous along k
 
 template <int COUNT> struct __align__(COUNT * sizeof(Partial) < 16 ? COUNT * sizeof(Partial) : 16) Several { Partial of[COUNT]; };
 
 struct Place { int k, line; };
 
-// Where the i-th element that a thread loads lies in a strip of WIDE lines.
+// The position of a thread's i-th element in a strip of WIDE lines.
 template <int WIDE> static __device__ __forceinline__ Place place(int i, bool along_k) {
     int t = threadIdx.x;
     if (along_k) {  // SIDE neighbours along k, then over the lines
@@ -53,10 +53,10 @@ template <int WIDE, int COUNT> static __device__ __forceinline__ void keep(
 extern "C" __global__ void __launch_bounds__(THREADS) direct(
     const Element* __restrict__ M, const Element* __restrict__ N, Result* P, int m, int k, int n,
     long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, long long p_col,
-    int m_along_k, int n_along_k, int p_turned, int tiles_n, int piece, long long step_M, long long step_N, long long step_P)
+    int m_along_k, int n_along_k, int p_transposed, int tiles_n, int piece, long long step_M, long long step_N, long long step_P)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     __shared__ union Shared {
         struct { Partial M[KC][TM + PAD], N[KC][TN + PAD]; } strip;
         Partial sums[GROUPS][TM * TN];
@@ -105,6 +105,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) direct(
     for (int i = 0; i < RM; ++i)
         #pragma unroll
         for (int j = 0; j < RN; ++j)
-            shared.sums[group][p_turned ? (left + j) * TM + up + i : (up + i) * TN + left + j] = sums[i][j];
-    store_tile(shared.sums[0], blocks, rank, p_turned, P, row0, col0, m, n, p_row, p_col);
+            shared.sums[group][p_transposed ? (left + j) * TM + up + i : (up + i) * TN + left + j] = sums[i][j];
+    store_tile(shared.sums[0], blocks, rank, p_transposed, P, row0, col0, m, n, p_row, p_col);
 }

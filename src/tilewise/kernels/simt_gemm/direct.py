@@ -1,4 +1,4 @@
-"""`direct`: small products by strips that are read straight, one stage."""
+"""`direct`: small products by strips in one stage."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from tilewise.kernels.simt_gemm.text import render_strips
 
 TILES = ((16, 32, 2, 2), (32, 32, 2, 4), (64, 32, 4, 4), (8, 128, 2, 4), (128, 8, 4, 2))
 SHARED_BYTES = 40 * 1024  # of a block, for its strips and then for its sums
-BYTES_AT_ONCE = 144  # that a thread has on their way
+BYTES_AT_ONCE = 144  # loads in flight of a thread
 GROUPS = (4, 2)  # of threads that share a strip's k,
 LARGE = 2048  # unless their tile has so many cells: of 82,000 drawn products 19 would take that
 RESIDENT_REGISTERS = 65536 // 88  # threads that a unit's registers allow
 
 
 def tile_of(sides: tuple[int, int, int, int], groups: int, size: int) -> StripTile | None:
-    """A strip holds as much of k as fits, and as many loads as a thread can have on their way; None where threads would
-    not load equally much, or what the groups make does not fit."""
+    """The longest strip that fits shared memory and the loads in flight; None where threads would have unequal loads,
+    or the groups' sums do not fit."""
     rows, cols, tm, tn = sides
     threads, deep = rows // tm * (cols // tn) * groups, 256
     loads = BYTES_AT_ONCE // max(4, size) * threads
@@ -45,7 +45,7 @@ def tile_of(sides: tuple[int, int, int, int], groups: int, size: int) -> StripTi
 
 @lru_cache(maxsize=64)
 def every_config(size: int, clusters: tuple[int, ...]) -> tuple[StripConfig, ...]:
-    """All there are: one group for a short k, as many as fit for a longer one, by themselves and in clusters."""
+    """Every configuration: one group for a short k, as many as fit for a longer one, alone and in clusters."""
     made: list[StripConfig] = []
     for sides in TILES:
         one = tile_of(sides, 1, size)
@@ -59,12 +59,12 @@ def every_config(size: int, clusters: tuple[int, ...]) -> tuple[StripConfig, ...
 
 
 class Direct(Strips):
-    """Products too small for a pipeline: strips read straight, in one launch, for any algebra, layout and stack. Fitted
+    """Products too small for a pipeline, in one launch, for any algebra, layout and stack. Fitted
     to the configurations of 1,200 random products (rms 11 %; held out, the choice 2 % above the best in the mean)."""
 
     name = "direct"
     kernels: ClassVar = {
-        name: "whole strips of M and N are read straight into shared memory: small products, any layout, one launch"
+        name: "whole strips of M and N are loaded into shared memory: small products, any layout, one launch"
     }
     stages = 1
     can = Capabilities(  # strips of wider sums do not fit, and beyond these steps pipelines always win
@@ -90,7 +90,7 @@ class Direct(Strips):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         every = self.every(problem.algebra.partial.itemsize, machine)
         for config, accumulate in product(every, onto(problem, machine)):
-            yield render_strips.named(problem.algebra, config.tile, self.stages, None, accumulate)
+            yield render_strips.key(problem.algebra, config.tile, self.stages, None, accumulate)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         return self._launches(plan, given, None, [*strides(given), *map(ctypes.c_int, along_k(given))], 0)

@@ -1,14 +1,13 @@
-// few_dots: FEW rows of P or less; the long operand is read once, straight from memory, lanes along k.
+// few_dots: at most FEW rows of P; the long operand is read once from global memory, with lanes along k.
 //
-// Names: as skinny.cuh says; B's lines run along k: a cell of P is a dot product of a row of A and a line of B.
-// Layout: a warp takes LINES lines of B, its lanes VECTOR of k each, UNROLL loads on their way at once; A lies in shared
-//   memory row by row, STAGE of k at a time, with a few bytes between rows that spread them over the banks. Lanes keep
-//   their own sums, which meet at the end by halves: 16 lanes apart, 8, 4, 2, 1.
-// Barrier: a stage of A is used up before it is written over, and whole before it is read; in between warps run free.
+// Names: see skinny.cuh; B is contiguous along k: a cell of P is a dot product of a row of A and a line of B.
+// Layout: a warp takes LINES lines of B, its lanes VECTOR of k each, with UNROLL loads in flight; A is in shared memory row by row, STAGE
+//   of k at a time, rows padded against bank conflicts. Lanes' sums are reduced at the end by shuffles: 16 lanes apart, 8, 4, 2, 1.
+// Barrier: a stage of A is read before it is overwritten, and complete before it is read.
 
-#define CHUNK (32 * VECTOR * UNROLL)  // of k, by one turn of a warp
+#define CHUNK (32 * VECTOR * UNROLL)  // of k, a warp's iteration
 
-// the value of the lane `apart` from this one; values of any size travel in 4-byte words
+// shuffle of a value of any size by 4-byte words
 template <typename Value>
 static __device__ __forceinline__ Value from_lane(Value x, int apart)
 {
@@ -30,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_dots(
     int rows, int k, int length, long long a_row, long long a_k, long long ldb, long long p_row, long long p_col,
     int k_each, long long plane)
 {
-    const bool in_turn = begin_in_turn(k_each);
+    const bool waits_late = begin_with_wait(k_each);
     __shared__ __align__(16) Element Ads[FEW][STAGE + SPACE];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int first = (blockIdx.x * WARPS + warp) * LINES;
@@ -110,12 +109,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_dots(
 #endif
             }
             if (lane == 0 && r < rows && first + c < length) {
-                leave(P, r * p_row + (first + c) * p_col, value, plane);
+                store_sum(P, r * p_row + (first + c) * p_col, value, plane);
 #if ARG
                 Pwhere[r * w_row + (first + c) * w_col] = where;
 #endif
             }
         }
     }
-    if (in_turn && blockIdx.x + blockIdx.z == 0) wait_for_kernel_before();
+    if (waits_late && blockIdx.x + blockIdx.z == 0) wait_on_dependent_grids();
 }

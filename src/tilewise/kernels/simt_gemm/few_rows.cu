@@ -1,13 +1,13 @@
-// few_rows: FEW rows of P or less; the long operand is read once, straight from memory, lanes along its lines.
+// few_rows: at most FEW rows of P; the long operand is read once from global memory, with lanes across k.
 //
-// Names: as skinny.cuh says; B is k x length, its lines along the length, which is whole VECTORs.
-// Layout: a warp takes 32 * VECTOR of the length, the block's 8 warps share the k of its piece, one kk each in turn,
-//   UNROLL loads on their way at any time. A lies in shared memory kk by kk, so that all lanes read the same words; a few
-//   bytes between its rows spread them over the banks. It comes STAGE of k at a time, the next one while this is used.
-// Barrier: a stage of A is there, and all are done with the one before, whose place the next one takes; in between warps
-//   run free. At the end their sums meet in shared memory, row by row.
+// Names: see skinny.cuh; B is k x length, contiguous along the length, which is a multiple of VECTOR.
+// Layout: a warp takes 32 * VECTOR of the length; the block's 8 warps split the k of its piece, one kk each in turn, with UNROLL loads in
+//   flight. A is in shared memory kk by kk, so that all lanes read the same words, rows padded against bank conflicts. It is loaded
+//   STAGE of k at a time, the next stage while this one is used.
+// Barrier: one a stage: this stage is complete, and the one before has been read. At the end warps' sums are reduced in shared memory, row
+//   by row.
 
-// FEW x VECTOR sums taken on by one kk
+// one kk onto FEW x VECTOR sums
 static __device__ __forceinline__ void take(Sum (&sums)[FEW][VECTOR], const Element* a, const Vector& word, int at)
 {
     #pragma unroll
@@ -19,15 +19,15 @@ static __device__ __forceinline__ void take(Sum (&sums)[FEW][VECTOR], const Elem
 
 typedef Element Rows[STAGE][FEW + SPACE];
 
-// a stage of A, kk by kk; what is outside is left out, and nothing of it is used
-static __device__ __forceinline__ void send_stage(
+// copies a stage of A, kk by kk; elements outside are neither copied nor used
+static __device__ __forceinline__ void copy_stage(
     Rows& to, const Element* A, int rows, long long a_row, long long a_k, int stage, int stop)
 {
     bool along_k = lies_along_k(a_row, a_k);
     #pragma unroll 1
     for (int i = threadIdx.x; i < STAGE * FEW; i += 32 * WARPS) {
         InA in(i, along_k);
-        if (in.r < rows && stage + in.kk < stop) send(&to[in.kk][in.r], A + in.r * a_row + (stage + in.kk) * a_k);
+        if (in.r < rows && stage + in.kk < stop) copy_element(&to[in.kk][in.r], A + in.r * a_row + (stage + in.kk) * a_k);
     }
 }
 
@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
     int rows, int k, int length, long long a_row, long long a_k, long long ldb, long long p_row, long long p_col,
     int k_each, long long plane)
 {
-    const bool in_turn = begin_in_turn(k_each);
+    const bool waits_late = begin_with_wait(k_each);
     __shared__ __align__(16) Rows Ads[2];
     __shared__ Partial meeting[WARPS][32 * VECTOR];
 #if ARG
@@ -56,20 +56,20 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
         for (int v = 0; v < VECTOR; ++v)
             sums[r][v] = start();
 
-    // every WARPS-th kk is this warp's, and each word's next one is loaded as soon as it is used up
+    // this warp takes every WARPS-th kk; a word's register is reloaded as soon as it was used
     const Element* line = B + (begin + warp) * ldb + first;
     Vector word[UNROLL];
     #pragma unroll
     for (int u = 0; u < UNROLL; ++u, line += WARPS * ldb)
         if (begin + warp + u * WARPS < stop) word[u] = *reinterpret_cast<const Vector*>(line);
-    send_stage(Ads[0], A, rows, a_row, a_k, begin, stop);
+    copy_stage(Ads[0], A, rows, a_row, a_k, begin, stop);
     for (int stage = begin, held = 0; stage < stop; stage += STAGE, held ^= 1) {
-        wait_for_sent();
+        wait_for_copies();
         __syncthreads();
-        send_stage(Ads[held ^ 1], A, rows, a_row, a_k, stage + STAGE, stop);
+        copy_stage(Ads[held ^ 1], A, rows, a_row, a_k, stage + STAGE, stop);
         #pragma unroll 1
         for (int at = warp; at < STAGE && stage + at < stop; at += WARPS * UNROLL) {
-            if (stage + at + (2 * UNROLL - 1) * WARPS < stop) {  // all of these and of the next are there
+            if (stage + at + (2 * UNROLL - 1) * WARPS < stop) {  // these and the next loads are inside
                 #pragma unroll
                 for (int u = 0; u < UNROLL; ++u, line += WARPS * ldb) {
                     take(sums, Ads[held][at + u * WARPS], word[u], stage + at + u * WARPS);
@@ -117,8 +117,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
             for (int w = 1; w < WARPS; ++w)
                 value = add(value, meeting[w][c]);
 #endif
-            leave(P, r * p_row + col * p_col, value, plane);
+            store_sum(P, r * p_row + col * p_col, value, plane);
         }
     }
-    if (in_turn && blockIdx.x + blockIdx.z == 0) wait_for_kernel_before();
+    if (waits_late && blockIdx.x + blockIdx.z == 0) wait_on_dependent_grids();
 }

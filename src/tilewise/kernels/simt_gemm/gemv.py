@@ -1,4 +1,4 @@
-"""Matrix–vector products and few rows or columns: the long operand is read once, at the memory's speed."""
+"""Matrix–vector products and few rows or columns: the long operand is read once, at the memory's bandwidth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tilewise.kernels.simt_gemm.skinny_recipe import launches
 from tilewise.kernels.simt_gemm.text import every_skinny
 from tilewise.kernels.transforms.sums import render_combine
 
-DEEP = 512  # k of a stack's members from which the model is right
+DEEP = 512  # k of a stack's members from which the model holds
 
 
 class Gemv(ByConfigs):
@@ -62,4 +62,4 @@ class Gemv(ByConfigs):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         yield from every_skinny(problem.algebra, machine, model.dots_held(problem, machine))
         for accumulate, share in product(onto(problem, machine), (1, 8)):
-            yield render_combine.named(problem.algebra, accumulate, share)
+            yield render_combine.key(problem.algebra, accumulate, share)

@@ -1,8 +1,7 @@
-// grouped: groups of rows whose sizes only the card knows, over any algebra; a block makes 64 x 64 of P.
+// grouped: groups of rows whose sizes are data on the card, over any algebra; 64 x 64 of P a block.
 //
-// Layout: any strides. With BY_K, blockIdx.y is the group: member blockIdx.y of P adds up the k from offsets[y - 1] on, to
-//   offsets[y]. Else tiles stand in `walk` (walk_groups.cu): rows of one group each, whose N lies step_N further for each group;
-//   rows of no group (-1) get ZERO.
+// Layout: any strides. With BY_K, blockIdx.y is the group: member blockIdx.y of P sums k from offsets[y - 1] to offsets[y]. Else `walk`
+//   lists the tiles (walk_groups.cu), each with rows of one group, whose N is the matrix number `group`; rows of no group (-1) get ZERO.
 // Tiles: see tile.cuh.
 
 static __device__ __forceinline__ int clamped_end(const Offset* offsets, int group, int rows) {

@@ -1,5 +1,5 @@
-"""`grouped`: groups of rows whose sizes only the card knows, over any algebra, layout and dtype. `many`: lists of
-unrelated products, whose jobs are a launch's own parameters. Both make 64×64 of P by one tile loop."""
+"""`grouped`: groups of rows whose sizes are data on the card, over any algebra, layout and dtype. `many`: lists of
+unrelated products, passed as launch parameters. Both compute 64×64 of P a block by one tile loop."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tilewise.kernels.simt_gemm.text import render_grouped, render_many
 
 SIDE, PHASE, THREADS = 64, 16, 256
 GRID_Y = 65535
-JOBS = 40  # of a launch, whose parameters have 4 KiB
-SMALL = 2**23  # steps: larger products are better off by themselves, with tiles and pipelines of their own
+JOBS = 40  # of a launch, whose parameters are limited to 4 KiB
+SMALL = 2**23  # steps: larger products are faster as launches of their own
 
 MEMBERS = Condition(
     lambda p: p.groups is not None and (p.groups.along == "rows" or p.groups.count <= GRID_Y),
@@ -65,13 +65,13 @@ class Grouped(Single):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         assert problem.groups is not None
-        yield render_walk.named(problem.groups.wide)
+        yield render_walk.key(problem.groups.wide)
         either = (False, True)
         for k_along_m, k_along_n, accumulate in product(either, either, either):
             yield grouped_text(problem.algebra, problem.groups, (k_along_m, k_along_n), accumulate)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
-        """M, N and P have any strides; tiles of the groups are found first, then all of them made."""
+        """M, N and P have any strides; the tiles of groups of rows are listed by a launch before."""
         p = plan.problem
         assert p.groups is not None
         by_k = p.groups.along == "k"
@@ -93,9 +93,9 @@ class Grouped(Single):
 
 
 def grouped_text(algebra: Algebra, groups: Groups, k_along: tuple[bool, bool], accumulate: bool) -> str:
-    """The key of its text; how many groups there are is an argument."""
+    """The key of its text; the number of groups is an argument."""
     by_k = groups.along == "k"
-    return render_grouped.named(algebra, by_k, groups.wide and by_k, k_along, accumulate)
+    return render_grouped.key(algebra, by_k, groups.wide and by_k, k_along, accumulate)
 
 
 class Job(ctypes.Structure):
@@ -114,8 +114,8 @@ class Job(ctypes.Structure):
 
 
 def many_recipe(algebra: Algebra, jobs: Sequence[Job]) -> Recipe:
-    """All of them; their addresses are known. A P without cells has no blocks."""
-    busy, made, text = [job for job in jobs if job.blocks], [], render_many.named(algebra, JOBS)
+    """The launches of all jobs, with addresses. An empty P has no blocks."""
+    busy, made, text = [job for job in jobs if job.blocks], [], render_many.key(algebra, JOBS)
     for start in range(0, len(busy), JOBS):
         some, first = busy[start : start + JOBS], 0
         for job in some:

@@ -1,8 +1,7 @@
-// many: products that have nothing to do with one another, over one algebra, in one launch; a block makes 64 x 64 of one P.
+// many: unrelated products over one algebra in one launch; 64 x 64 of one P a block.
 //
-// Layout: any strides. What is multiplied stands in the launch's own parameters, so nothing is copied before it; a job's blocks
-//   are those from `first` on, to the next job's.
-// Tiles: see grouped/tile.cuh.
+// Layout: any strides. The jobs are launch parameters, so nothing is copied before it; a job's blocks begin at `first`.
+// Tiles: see tile.cuh.
 
 struct Job {
     const Element* M; const Element* N; Result* P;

@@ -1,14 +1,14 @@
-// rank_k: a k so short that P is nearly all there is. A thread keeps up to DEEP of k of COLUMNS columns of N in registers and
-// makes row after row of P with them; rows of M come from shared memory, the same for all lanes that are in one row.
+// rank_k: a k so short that storing P takes most of the time. A thread keeps up to DEEP of k of COLUMNS columns of N in registers and
+// computes row after row of P; rows of M are in shared memory, broadcast to the lanes of a row.
 //
-// Layout: any strides. Neighbouring threads make neighbouring columns, `across` of them, then the next row: where n is small,
-//   a warp makes whole rows one after the other, which lie side by side in P. A thread's own columns are `across` apart.
-//   Lines of M lie DEEP + 4 apart in shared memory: eight lanes in eight rows read from different banks.
-// Edges: k is filled up to DEEP with pads, which only meet pads.
-// Barrier: one, behind the rows of M.
+// Layout: any strides. Neighbouring threads compute neighbouring columns, `across` of them, then the next row: where n is small, a warp
+//   stores whole consecutive rows. A thread's own columns are `across` apart. Rows of M are DEEP + 4 apart in shared memory: no bank
+//   conflicts of eight lanes in eight rows.
+// Edges: k is padded to DEEP.
+// Barrier: one, after the rows of M are loaded.
 
 #define PITCH (DEEP + 4)
-#define AT_ONCE 8  // elements of M that a thread has on their way
+#define AT_ONCE 8  // loads of M in flight of a thread
 
 extern __shared__ __align__(128) unsigned char memory[];
 
@@ -44,8 +44,8 @@ extern "C" __global__ void __launch_bounds__(256, DEEP * COLUMNS > 32 ? 2 : 4) r
     long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, long long p_col,
     int rows, int across, int strips, unsigned per_k, int m_along_k, long long step_M, long long step_N, long long step_P)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     Partial* lines = reinterpret_cast<Partial*>(memory);
     int top = blockIdx.x / strips * rows, height = min(rows, m - top), at_once = blockDim.x / across;
     int first = threadIdx.x / across, column = blockIdx.x % strips * (across * COLUMNS) + threadIdx.x % across;

@@ -1,14 +1,12 @@
-// skinny: what few_rows and few_dots share. A is the operand with few rows (FEW x k, any strides), B the long one, which is
-// read once, straight from memory; P is FEW x length by any strides. With SWAPPED, A is N and B is M, both turned: the
-// product's few columns.
+// skinny: shared by few_rows and few_dots. A is the operand with few rows (FEW x k, any strides), B the long one, which is read once
+// from global memory; P is FEW x length with any strides. With SWAPPED, for few columns, A is N and B is M, both transposed.
 
 #define WARPS 8
-#define SPACE (16 / (int)sizeof(Element))  // keeps rows of A on 16 bytes in shared memory, and apart in its banks
+#define SPACE (16 / (int)sizeof(Element))  // rows of A in shared memory: aligned to 16 bytes, no bank conflicts
 
 struct __align__(VECTOR * sizeof(Element)) Vector { Element lane[VECTOR]; };
 
-// The i-th word of a stage of A, in the order in which A lies, along k or across: its kk and its row. What is outside is
-// never stored.
+// kk and row of the i-th element of a stage of A, in memory order, along k or across. Elements outside never reach P.
 struct InA {
     int kk, r;
     __device__ __forceinline__ InA(int i, bool along_k)
@@ -21,8 +19,8 @@ struct InA {
 
 static __device__ __forceinline__ bool lies_along_k(long long a_row, long long a_k) { return llabs(a_k) <= llabs(a_row); }
 
-// An element of A on its way to shared memory; without asynchronous copies, or below their 4 bytes, it is there at once.
-static __device__ __forceinline__ void send(Element* to, const Element* from)
+// Copies an element of A to shared memory; asynchronously where cp.async exists and elements have 4 bytes or more.
+static __device__ __forceinline__ void copy_element(Element* to, const Element* from)
 {
 #if __CUDA_ARCH__ >= 800
     if constexpr (sizeof(Element) >= 4) {
@@ -34,34 +32,33 @@ static __device__ __forceinline__ void send(Element* to, const Element* from)
     *to = *from;
 }
 
-static __device__ __forceinline__ void wait_for_sent()
+static __device__ __forceinline__ void wait_for_copies()
 {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
 
-// Whether the kernel before is of the same product and makes nothing that is read here, which a negative `k_each` says; then
-// it is waited for at the end.
-static __device__ __forceinline__ bool begin_in_turn(int& k_each)
+// Waits for the kernel before, unless `k_each` is negative: that kernel is of the same product and writes nothing that is read here, so
+// the wait is at the end. Returns whether it is.
+static __device__ __forceinline__ bool begin_with_wait(int& k_each)
 {
-    bool in_turn = k_each < 0;
-    k_each = in_turn ? -k_each : k_each;
-    if (!in_turn) wait_for_kernel_before();
-    let_next_kernel_start();
-    return in_turn;
+    bool waits_late = k_each < 0;
+    k_each = waits_late ? -k_each : k_each;
+    if (!waits_late) wait_on_dependent_grids();
+    launch_dependent_grids();
+    return waits_late;
 }
 
-// a sum taken on by a word of B and one of A
+// adds the product of an element of A and one of B
 static __device__ __forceinline__ void step_on(Sum& sum, Element a, Element b, int at)
 {
     if (SWAPPED) step(sum, b, a, at);
     else step(sum, a, b, at);
 }
 
-// A cell's value to P, or to this piece of k's plane of sums behind P: those are as wide as what is added up in. Which of
-// them, `plane` says: the cells of one, or 0.
-static __device__ __forceinline__ void leave(Result* P, long long at, Partial value, long long plane)
+// Stores a cell of P, or, with plane > 0, of this piece of k's plane of partial sums; `plane`: cells of a plane.
+static __device__ __forceinline__ void store_sum(Result* P, long long at, Partial value, long long plane)
 {
     if (plane) reinterpret_cast<Partial*>(P)[blockIdx.z * plane + at] = value;
     else STORE(P[at], value);

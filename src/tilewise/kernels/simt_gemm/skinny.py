@@ -1,7 +1,7 @@
-"""The kernels for few rows (or few columns) of P as the planner sees them: which takes a product, and its model.
+"""Cost model of the GEMV kernels, for few rows or columns of P.
 
-Reading the long operand once is the floor, so elements are taken as they lie, and k is cut into enough pieces to keep
-the whole card reading.
+The floor is one read of the long operand, so it is read in its own layout, with enough pieces of k to use the whole
+card's bandwidth.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewise.kernels.shared.steps import binary, step_slots
 from tilewise.kernels.simt_gemm.tiled.configs import Config
 
 FEW_ROWS, FEW_DOTS = "few_rows", "few_dots"
-FEW = 16  # rows or columns that count as few
+FEW = 16  # most rows or columns
 HELD = (1, 2, 4, 8, 16)  # of them in registers
 HALVES_HELD = (2, 4)  # of halves on Hopper, by dot products
 WARPS = 8  # of a block
@@ -29,7 +29,7 @@ SUM_WORDS = 64  # registers for sums
 STAGES = {FEW_ROWS: (256, 16 * 1024), FEW_DOTS: (512, 32 * 1024)}  # of the few rows in shared memory: k, bytes
 START_SECONDS = 5e-6
 COMBINE_SECONDS = 3e-6
-# shares of the bandwidth and of the step limit that are reached; steps of few_dots hardly hide behind its reading
+# shares of the bandwidth and of the step rate that are reached; steps of few_dots hardly overlap its reads
 READING = {FEW_ROWS: 0.88, FEW_DOTS: 0.95}
 STEPPING = {FEW_ROWS: 0.37, FEW_DOTS: 0.5}
 
@@ -65,7 +65,7 @@ class SkinnyTile:
 
     @property
     def resident(self) -> int:
-        """Blocks that a multiprocessor should hold: two where the registers are known to suffice."""
+        """Resident blocks of a multiprocessor: two where the registers suffice."""
         small = self.config.word_bytes == 4 or (self.config.word_bytes == 8 and self.few * self.vector <= 16)
         return 2 if self.kernel == FEW_ROWS and self.config.name == "each" and small else 1
 
@@ -77,7 +77,7 @@ class SkinnyTile:
 
 @lru_cache(maxsize=256)
 def skinny_config(algebra: Algebra, machine: Machine, return_arg: bool) -> Config:
-    """Elements as they lie, one by one: the memory sets the time, not the steps."""
+    """One element a step: memory bounds the time, not the steps."""
     name = "where" if return_arg else "online" if _is_logaddexp(algebra) else "each"
     words = max(1, algebra.partial.itemsize // 4) * (2 if name == "online" else 1) + (name == "where")
     return Config(name, algebra.element.itemsize, 1, words, step_slots(algebra, machine) + 3 * return_arg)
@@ -88,8 +88,8 @@ def _is_logaddexp(algebra: Algebra) -> bool:
 
 
 def skinny_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignment: int) -> SkinnyTile | None:
-    """The tile for `few` rows (columns, when swapped), the long operand's lines being `alignment` bytes apart or more;
-    None where the operands cannot be read as they lie."""
+    """The tile for `few` rows (columns, when swapped), the long operand being aligned to `alignment` bytes; None where
+    the operands must be converted first."""
     p, lines = problem, lines_of_long(problem, swapped)
     if lines is None or not 1 <= few <= FEW:
         return None
@@ -109,7 +109,7 @@ def skinny_tile(problem: Problem, machine: Machine, swapped: bool, few: int, ali
 
 
 def room_for(config: Config, held: int) -> int:
-    """Sums of a row that registers have room for."""
+    """Sums of a row that fit the registers."""
     return max(1, SUM_WORDS // (held * config.sum_words))
 
 
@@ -167,7 +167,7 @@ IDEAS = {
 
 @lru_cache(maxsize=64)
 def skinny_choices(problem: Problem, machine: Machine, kernel: str | None = None) -> list[tuple[float, SkinnyTile]]:
-    """(expected seconds, tile) of every way to read the longer operand once; `kernel` leaves that one alone."""
+    """(expected seconds, tile) of each kernel and orientation; `kernel`: only that one."""
     p = problem
     found: list[tuple[float, SkinnyTile]] = []
     if min(p.m, p.n) > FEW:
@@ -181,14 +181,14 @@ def skinny_choices(problem: Problem, machine: Machine, kernel: str | None = None
 
 def dots_held(problem: Problem, machine: Machine) -> tuple[int, ...]:
     """Rows in registers that dot products compete with. Halves go to Hopper's tensor cores, but for stacks of two to
-    four rows or columns: of 200,000 drawn products and stacks one was the soonest with more, and texts with so many
-    rows take long to build."""
+    four rows or columns: of 200,000 random products and stacks one was fastest with more, and texts with many rows
+    take long to compile."""
     return HALVES_HELD if halves_on_hopper(problem, machine) else HELD
 
 
 def competing(problem: Problem, machine: Machine) -> list[tuple[float, SkinnyTile]]:
-    """The choices that take part where no kernel was requested; none where the soonest does not: the others read lines
-    in a way that suits them ill, which their times do not say."""
+    """The choices that compete where no kernel was requested; none where the fastest does not: the others read operands
+    with strided loads, which the model does not include."""
     found = skinny_choices(problem, machine)
     if not found or min(found, key=SECONDS)[1].kernel != FEW_DOTS or not halves_on_hopper(problem, machine):
         return found

@@ -1,4 +1,4 @@
-"""GEMV and its kin: the launches for few rows or columns of P. The long operand as it lies, split-K, then `combine`."""
+"""The launches of the GEMV kernels: the long operand in its own layout, split-K, then `combine`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tilewise.kernels.transforms.split_k import combine
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
-    """The whole product; P (and `given.arg`) has rows side by side."""
+    """The whole product; P (and `given.arg`) is row-major."""
     assert isinstance(plan.config, SkinnyTile)
     job = SkinnyJob(plan.problem, plan.machine, given.M, given.N, given.P, given.arg, plan.config.swapped)
     planes = scratch.take(job.plane_bytes) if job.plane_bytes else None
@@ -31,7 +31,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
 
 
 def edge_launches(edge: Edge, scratch: Scratch) -> list[Launch]:
-    """Rows or columns that another kernel leaves over."""
+    """The rows or columns of an `Edge`."""
     job = SkinnyJob(edge.problem, edge.machine, edge.M, edge.N, edge.P, None, edge.of_columns)
     planes = scratch.take(job.plane_bytes) if job.plane_bytes else None
     return [launch for member in skinny_launches(job, planes) for launch in member]
@@ -39,7 +39,7 @@ def edge_launches(edge: Edge, scratch: Scratch) -> list[Launch]:
 
 @dataclass(frozen=True)
 class SkinnyJob:
-    """Some rows (columns, when swapped) of P: the operands that make them, and where they go."""
+    """Some rows (columns, when swapped) of P, and their operands."""
 
     problem: Problem
     machine: Machine
@@ -82,20 +82,20 @@ class SkinnyJob:
 
     @property
     def in_planes(self) -> bool:
-        """Whether sums go to planes first: pieces of k do; and a product that is added onto P, so that one
-        kernel less knows of that."""
+        """Whether sums go to planes first: with split-K, and with accumulate, so that the set of texts has no
+        ACCUMULATE variants."""
         p = self.problem
         return self.pieces > 1 or (p.accumulate and p.members == 1 and is_plus_times(p.semiring))
 
     @property
     def plane_bytes(self) -> int:
-        """Of the sums of all pieces, and of the k that won beside them; 0 where k stays whole."""
+        """Of the partial sums of all pieces, and of the winning k with return_arg; 0 without planes."""
         each = self.problem.algebra.partial.itemsize + (8 if self.where is not None else 0)
         return 0 if not self.in_planes else self.pieces * self.few * self.length * each
 
 
 def stack_launches(job: SkinnyJob) -> list[Launch]:
-    """Where k stays whole: one launch for all members of a stack that lie evenly."""
+    """Without planes: one launch for all members at a constant stride."""
     operands = [
         *((job.N, job.M) if job.swapped else (job.M, job.N)),
         job.P,
@@ -111,7 +111,7 @@ def stack_launches(job: SkinnyJob) -> list[Launch]:
 
 
 def skinny_launches(job: SkinnyJob, planes: Address | None) -> list[tuple[Launch, ...]]:
-    """For each member of the stack one launch, or two where k comes in pieces, whose sums go to `planes` first."""
+    """For each member of the stack one launch, or two with `planes`."""
     early = job.in_turn and has_dependent_launch(job.machine.arch)
     stack = enumerate(members(job.problem.stack))
     return [_member_launches(job, planes, member, early and not number) for number, member in stack]
@@ -159,7 +159,7 @@ def _target(x: Placed, member: tuple[int, ...], swapped: bool) -> Target:
 
 
 def _pointers(targets: list[Target]) -> tuple[Value, ...]:
-    """P's address, then that of the k that won with its strides."""
+    """P's address, then that of the winning k with its strides."""
     made: list[Value] = [targets[0][0]]
     for pointer, row, col in targets[1:]:
         made += [pointer, ctypes.c_longlong(row), ctypes.c_longlong(col)]

@@ -1,6 +1,6 @@
-"""Operands streamed through registers and caches, with no tile of both in shared memory.
+"""Kernels without tiles of both operands in shared memory.
 
-`cells`: a thread makes a few cells. `rank_k`: a short k, columns of N stay in registers.
+`cells`: a thread computes a few cells. `rank_k`: a short k, columns of N stay in registers.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ MANY_CELLS, MOST_WIDE = 2**17, 4  # a thread makes several where there are so ma
 CUTS = (Cut(1, False), *(Cut(width, down) for width in (2, MOST_WIDE) for down in (False, True)))
 LONGEST = 256  # k: beyond it sums one after the other are less exact than a tile's, and slower
 LARGEST = 2**22  # steps of one member beyond which tiles always win,
-SHALLOW, LARGEST_SHALLOW = 16, 2**26  # and in stacks where k is so small that writing P is all there is to do
-# Where columns are few, each thread of a warp walks rows of M of its own, and a row is one access to the first cache:
+SHALLOW, LARGEST_SHALLOW = 16, 2**26  # and in stacks with a k so small that storing P takes most of the time
+# With few columns each thread of a warp reads a row of M of its own, and each row is a separate L1 access:
 FEW_COLUMNS, LONG_LINE = 4, 100  # so few, along rows of M of so many bytes and more
 MOST_BLOCKS = 2**31 - 1
 
 
 def cut(problem: Problem) -> Cut:
-    """More cells of a thread read operands less often, and leave fewer threads."""
+    """More cells a thread mean fewer loads, and fewer threads."""
     p = problem
     if p.members * p.m * p.n < MANY_CELLS:
         return CUTS[0]
@@ -73,7 +73,7 @@ SMALL = Condition(
 class Cells(Single):
     name = "cells"
     kernels: ClassVar = {
-        name: "a thread makes a few cells of P from the caches: small products, and stacks of thousands of them"
+        name: "a thread computes a few cells of P from the caches: small products, and stacks of thousands of them"
     }
     can = Capabilities(
         one_dtype=True, most_k=LONGEST, problem=(SMALL,), stores_anywhere=True,
@@ -94,7 +94,7 @@ class Cells(Single):
         return float(f.start_stack if p.members > 1 else f.start)
 
     def _scattered_rows(self, p: Problem, machine: Machine) -> float:
-        """Seconds of rows of M which no two rows of P share, if they are what is waited for."""
+        """Seconds of uncoalesced loads of M, where they are the bottleneck."""
         scattered = p.n <= FEW_COLUMNS < p.m and abs(p.layout_m.col) == 1 and p.k * p.dtype.itemsize >= LONG_LINE
         if not scattered:
             return 0.0
@@ -102,7 +102,7 @@ class Cells(Single):
         return float(p.members * p.m * p.k * steps / machine.step_rate("float32"))
 
     def geometry(self, problem: Problem, machine: Machine, config: None) -> Geometry:
-        """A block as people count it: so many cells of P side by side."""
+        """A block as neighbouring cells of P."""
         cells = THREADS * cut(problem).width
         cols = min(problem.n, cells)
         return Geometry((THREADS, 1), max(1, cells // max(1, cols)), max(1, cols), 1, 0)
@@ -113,12 +113,12 @@ class Cells(Single):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         for one, accumulate in product(CUTS, onto(problem, machine)):
-            yield render_cells.named(problem.algebra, *one, accumulate)
+            yield render_cells.key(problem.algebra, *one, accumulate)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
-        """M, N and P have any strides; all threads of a run of members are one row of blocks."""
+        """M, N and P have any strides; the threads of consecutive members are numbered through."""
         p, matrices, made = plan.problem, (given.M, given.N, given.P), []
-        source, each = render_cells.named(p.algebra, *cut(p), p.accumulate), threads_of_a_member(p)
+        source, each = render_cells.key(p.algebra, *cut(p), p.accumulate), threads_of_a_member(p)
         runs = Runs(p.stack, [x.layout.stack for x in matrices], MOST_BLOCKS)
         by_columns = p.m > 1 and abs(p.layout_p.row) < abs(p.layout_p.col)  # neighbouring threads go down columns of P
         for first, count in runs.starts():
@@ -174,7 +174,7 @@ class RankK(ByConfigs):
     """Fitted to 534 configurations of 161 random stacks (rms 16 % near the best; the choice 3 % above it)."""
 
     name = "rank_k"
-    kernels: ClassVar = {name: "a short k: a thread keeps columns of N in registers and makes row after row of P"}
+    kernels: ClassVar = {name: "a short k: a thread keeps columns of N in registers and computes row after row of P"}
     can = Capabilities(
         one_dtype=True, partial_bytes=(SIZE, SIZE), least_k=1, most_k=DEPTHS[-1], stores_anywhere=True,
         problem=(ROWS_OF_P,), precisions=("ieee", "high"),  # float32 is added up one after the other, k being short
@@ -219,12 +219,12 @@ class RankK(ByConfigs):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         for deep, columns in product(DEPTHS, COLUMNS):
             if deep * columns <= MOST_HELD:
-                yield render_rank_k.named(problem.algebra, deep, columns, False)
+                yield render_rank_k.key(problem.algebra, deep, columns, False)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         """M and N have any strides, P too as long as its columns are closer than its rows."""
         p, config = plan.problem, plan.config
-        source = render_rank_k.named(p.algebra, config.deep, config.columns, p.accumulate)
+        source = render_rank_k.key(p.algebra, config.deep, config.columns, p.accumulate)
         strips, wide = config.across(p.n)
         own = (
             *strides(given), *(ctypes.c_int(x) for x in (config.rows, wide, strips)),

@@ -1,7 +1,7 @@
-// strip_sums: what groups of threads, and the blocks of a cluster, have made of a tile's cells, added up in order and stored.
+// strip_sums: reduces a tile's sums over groups of threads, then over the blocks of a cluster, in order, and stores P.
 //
-// Layout: `parts` has TM x TN sums of each group, in the same place in every block: rows of the tile, or its columns where
-//   P's lie side by side (`transposed`).
+// Layout: `parts` has TM x TN sums of each group, at the same address in every block: row-major, or column-major where P is
+//   (`transposed`).
 
 #define MOST_BLOCKS 8  // of a cluster
 
@@ -26,9 +26,9 @@ static __device__ __forceinline__ void store_tile(
     }
     if (GROUPS > 1)
         for (int cell = threadIdx.x; cell < TM * TN; cell += THREADS) parts[cell] = of_groups(parts, cell);
-    cluster_meet();
+    cluster_sync();
     add_up<Partial, MOST_BLOCKS, 1>(
         blocks, rank * THREADS + (int)threadIdx.x, TM * TN, blocks * THREADS, [](int) { return true; },
-        [=](int cell, int other) { return *in_block(parts + cell, other); }, [](Partial x, Partial y) { return add(x, y); }, store);
-    cluster_meet();  // a block must not exit while another reads its shared memory
+        [=](int cell, int other) { return *shared_of_block(parts + cell, other); }, [](Partial x, Partial y) { return add(x, y); }, store);
+    cluster_sync();  // a block must not exit while another reads its shared memory
 }

@@ -1,7 +1,6 @@
 """Strips of M and N through shared memory: `direct` with one stage, for small products, and `buffered` with two.
 
-A configuration is a tile, how many groups of threads share a strip's k, and how many blocks of a cluster share all of
-it.
+A configuration: a tile, the groups of threads that split a strip's k, the blocks of a cluster that split all of k.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from tilewise.kernels.shared.steps import relative_slots
 from tilewise.kernels.simt_gemm.text import render_strips
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
-# A launch whose blocks take no more than half of a card's room is followed by the next one before it is over; where
-# they take more, the next one's last blocks come late. Seven products of 16x32 tiles with 3.3 to 4.6 blocks a unit took
-# 0.9 to 2.4 µs longer than what fits those of 1 to 3 blocks within 0.2, and those of 10 to 19 within 1.2.
+# If a launch's blocks take more than half of a card's capacity, the last blocks of the next launch start late. Seven
+# products of 16x32 tiles with 3.3 to 4.6 blocks a multiprocessor took 0.9 to 2.4 µs longer than a model that fits those
+# of 1 to 3 blocks within 0.2 µs, and those of 10 to 19 within 1.2 µs.
 LATE_SECONDS = 1.8e-6
 
 
 class StripTile(NamedTuple):
-    """A block makes rows × cols of P, a thread tm × tn of them; `groups` of threads share a strip's `deep` of k."""
+    """rows × cols of P a block, tm × tn of them a thread; `groups` of threads split the `deep` of k of a strip."""
 
     rows: int
     cols: int
@@ -43,7 +42,7 @@ class StripTile(NamedTuple):
     tn: int
     groups: int
     deep: int
-    resident: int  # blocks of a multiprocessor that registers are kept for
+    resident: int  # blocks of a multiprocessor, a limit of registers
 
     @property
     def threads(self) -> int:
@@ -57,7 +56,7 @@ class StripTile(NamedTuple):
 
 @dataclass(frozen=True)
 class StripConfig:
-    """A tile, and how many blocks of a cluster share all of k."""
+    """A tile, and the blocks of a cluster that split k."""
 
     tile: StripTile
     cluster: int
@@ -66,7 +65,7 @@ class StripConfig:
         return f"{self.tile.rows}x{self.tile.cols} g{self.tile.groups} c{self.cluster}"
 
     def piece(self, k: int) -> int:
-        """How much of k one block of a cluster takes."""
+        """The k of a block of a cluster."""
         return math.ceil(k / self.cluster)
 
 
@@ -77,7 +76,7 @@ def rate_of(algebra: Algebra, machine: Machine) -> float:
     return machine.step_rate(wide) / relative_slots(algebra, machine)
 
 
-ROOMS = 14  # where they begin in a row
+ROOMS = 14  # index of the rooms in a row
 
 
 @Formula
@@ -100,7 +99,7 @@ def expected(row: Row, given: Row) -> float:
 
 
 class Times(NamedTuple):
-    """What differs between the two kernels in a configuration's row."""
+    """The numbers of a configuration's row that differ between the two kernels."""
 
     least_k: int  # beyond which its blocks have enough
     strip: float  # seconds until one is there,
@@ -111,7 +110,7 @@ class Times(NamedTuple):
 
 
 class Strips(Tabled):
-    """What direct and buffered share: the formula, its table, the launches."""
+    """Base of direct and buffered: the formula, its table, the launches."""
 
     stages: ClassVar[int]
     own_shared: ClassVar[int] = 0  # bytes that a block takes beside its own
@@ -128,7 +127,7 @@ class Strips(Tabled):
     def times(self, config: StripConfig, algebra: Algebra, machine: Machine, slower: float) -> Times: ...
 
     def slower(self, problem: Problem) -> float:
-        """By how much steps take longer than their rate says."""
+        """The factor of the steps' time over their nominal rate."""
         return 1.0
 
     @lru_cache(maxsize=64)  # noqa: B019  a family lives as long as the process
@@ -179,11 +178,11 @@ class Strips(Tabled):
     def _launches(
         self, plan: Plan, given: Operands, along_k: tuple[bool, bool] | None, lies: Sequence[Any], shared: int
     ) -> list[Launch]:
-        """`lies`: the arguments that say how operands lie."""
+        """`lies`: the arguments for the operands' layouts."""
         p, config, P = plan.problem, plan.config, given.P.layout
         assert isinstance(config, StripConfig)
         tile, across = config.tile, math.ceil(p.n / config.tile.cols)
-        source = render_strips.named(p.algebra, tile, self.stages, along_k, p.accumulate)
+        source = render_strips.key(p.algebra, tile, self.stages, along_k, p.accumulate)
         rest = (int(abs(P.row) < abs(P.col)), across, config.piece(p.k))
         own = (*lies, *map(ctypes.c_int, rest))
         blocks = math.ceil(p.m / tile.rows) * across * config.cluster

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
 from tilewise.core.machine import Machine
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.steps import binary
@@ -25,11 +25,11 @@ def rendered(algebra: Algebra, macros: Mapping[str, object], accumulate: bool, *
     return assembled(dict(macros), "", prelude(algebra, accumulate=accumulate), *files)
 
 
-@Written
+@KeyedRenderer
 def render_strips(
     algebra: Algebra, tile: tuple[int, ...], stages: int, along_k: tuple[bool, bool] | None, accumulate: bool
 ) -> str:
-    """`tile`: a StripTile. `along_k`: whether neighbours of M, and of N, lie along k, where that is compiled in."""
+    """`tile`: a StripTile. `along_k`: contiguity of M and N along k, where that is compiled in."""
     rows, cols, tm, tn, groups, deep, resident = tile
     macros: dict[str, object] = {
         "TM": rows, "TN": cols, "RM": tm, "RN": tn, "KC": deep, "GROUPS": groups,
@@ -41,41 +41,41 @@ def render_strips(
     return rendered(algebra, macros, accumulate, *sums, EARLY, f"simt_gemm/{LOOPS[stages]}.cu")
 
 
-@Written
+@KeyedRenderer
 def render_cells(algebra: Algebra, width: int, down: bool, accumulate: bool) -> str:
     return rendered(algebra, {"WIDTH": width, "DOWN": down}, accumulate, EARLY, "simt_gemm/cells.cu")
 
 
-@Written
+@KeyedRenderer
 def render_rank_k(algebra: Algebra, deep: int, columns: int, accumulate: bool) -> str:
     return rendered(algebra, {"DEEP": deep, "COLUMNS": columns}, accumulate, EARLY, "simt_gemm/rank_k.cu")
 
 
-@Written
+@KeyedRenderer
 def render_grouped(algebra: Algebra, by_k: bool, wide: bool, k_along: tuple[bool, bool], accumulate: bool) -> str:
-    """`k_along`: whether the k of M and of N lie side by side; `wide`: ends of groups have 64 bits."""
+    """`k_along`: whether M and N are contiguous along k; `wide`: ends of groups are 64-bit."""
     macros: dict[str, object] = {"K_ALONG_M": k_along[0], "K_ALONG_N": k_along[1], "BY_K": by_k}
     algebra_text = prelude(algebra, accumulate=accumulate)
     return assembled(macros, offset_type(wide), algebra_text, "simt_gemm/tile.cuh simt_gemm/grouped.cu")
 
 
-@Written
+@KeyedRenderer
 def render_many(algebra: Algebra, jobs: int) -> str:
     """`jobs`: products of a launch, at most."""
     return rendered(algebra, {"JOBS": jobs}, False, "simt_gemm/tile.cuh", "simt_gemm/many.cu")
 
 
 def skinny_text(algebra: Algebra, tile: SkinnyTile, accumulate: bool, pointers: tuple[str, ...]) -> str:
-    """The name of a text for members of a stack; factors that may be swapped are not."""
-    if tile.swapped and _either_way(algebra):
+    """The key of a text for stacks; without SWAPPED where the factors commute."""
+    if tile.swapped and _commutes(algebra):
         tile = replace(tile, swapped=False)
-    return stacked.named(render_skinny.named(algebra, tile, accumulate=accumulate), pointers)
+    return stacked.key(render_skinny.key(algebra, tile, accumulate=accumulate), pointers)
 
 
-@Written
+@KeyedRenderer
 def render_skinny(algebra: Algebra, tile: SkinnyTile, *, accumulate: bool) -> str:
-    """Whether sums of a piece of k go to a plane of their own is said when it is launched."""
-    swapped = tile.swapped and not _either_way(algebra)
+    """One text for whole and split k: the launch chooses."""
+    swapped = tile.swapped and not _commutes(algebra)
     defines: dict[str, object] = {
         "FEW": tile.few, "VECTOR": tile.vector, "UNROLL": tile.unroll, "STAGE": tile.stage,
         "SWAPPED": swapped,
@@ -94,13 +94,13 @@ def render_skinny(algebra: Algebra, tile: SkinnyTile, *, accumulate: bool) -> st
     )
 
 
-def _either_way(algebra: Algebra) -> bool:
-    """Whether a product has the same bits with its factors swapped, in one instruction."""
+def _commutes(algebra: Algebra) -> bool:
+    """Whether mul is one instruction and gives the same bits with its factors swapped."""
     return binary(algebra.semiring.mul) in ("add", "mul") and algebra.partial.kind != "c"
 
 
 def every_skinny(algebra: Algebra, machine: Machine, dots: tuple[int, ...]) -> Iterator[str]:
-    """Every text that few rows or columns of a dtype may name; `dots`: rows of those with lines along k."""
+    """Every text of the GEMV kernels for a dtype; `dots`: rows in registers of few_dots."""
     config, size = skinny_config(algebra, machine, False), algebra.element.itemsize
     for held in HELD:
         for vector in (1, 2, 4, 8):

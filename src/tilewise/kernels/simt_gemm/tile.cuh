@@ -1,13 +1,13 @@
 // tile: 64 x 64 of P from tiles of M and N in shared memory, over any algebra and strides.
 //
-// Phases: 16 of k; the tiles of M and N in shared memory are padded with the fill outside of k, rows and columns.
-// Barrier: before a tile is used, and before it is filled again. A thread makes 4 x 4 cells, 16 apart.
+// Phases: 16 of k; outside the operands the tiles in shared memory have the fill.
+// Barrier: before a tile is read, and before it is overwritten. A thread computes 4 x 4 cells, 16 apart.
 
 #define SIDE 64
 #define PHASE 16
 
-// Rows `top` to `bottom` and columns `left` to n of P, from `from` to `to` of k, as far as the tile goes. `along_m`, `along_n`:
-// whether the k of M and of N lie side by side.
+// The tile at row `top` and column `left` of P, up to `bottom` and n, over k in [from, to). `along_m`, `along_n`: whether M and N are
+// contiguous along k.
 static __device__ __forceinline__ void make_tile(
     const Element* M, const Element* N, Result* P, int top, int bottom, int left, int n, int from, int to, bool along_m,
     bool along_n, long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, long long p_col)

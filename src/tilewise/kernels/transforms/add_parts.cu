@@ -16,8 +16,8 @@ static __device__ __forceinline__ void onto(Cells& sum, const Cells& more) {
 extern "C" __global__ void __launch_bounds__(256) add_parts(
     const Sum* __restrict__ sums, Result* P, Epilogue epilogue, int m, int n, int parts, long long lead, long long ldp)
 {
-    wait_for_kernel_before();
-    if (WIDE == 1) let_next_kernel_start();
+    wait_on_dependent_grids();
+    if (WIDE == 1) launch_dependent_grids();
     __shared__ Cells shares[SHARES][CELLS];
     int across = (n + WIDE - 1) / WIDE, share = threadIdx.x / CELLS;
     long long cell = (long long)blockIdx.x * CELLS + threadIdx.x % CELLS;

@@ -19,8 +19,8 @@ struct Cells {
 // sign: -1 where lines run along k, since a block is then written transposed.
 extern "C" __global__ void expand(const Pair* __restrict__ from, Pair* __restrict__ to, Cells cells, Real sign)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     from += blockIdx.z * cells.member;
     to += blockIdx.z * cells.member_to;
     EVERY_CELL(cells)
@@ -35,8 +35,8 @@ extern "C" __global__ void expand(const Pair* __restrict__ from, Pair* __restric
 // plane: from a real part to its imaginary one.
 extern "C" __global__ void split(const Pair* __restrict__ from, Real* __restrict__ to, Cells cells, long long plane)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     from += blockIdx.z * cells.member;
     to += blockIdx.z * cells.member_to;
     EVERY_CELL(cells)
@@ -50,8 +50,8 @@ extern "C" __global__ void split(const Pair* __restrict__ from, Real* __restrict
 // Here the source is P, and the target the sums: rows of re(M) N, then rows of im(M) N, both in pairs.
 extern "C" __global__ void join(Pair* __restrict__ made, const Pair* __restrict__ sums, Cells cells, int accumulate)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     made += blockIdx.z * cells.member;
     sums += blockIdx.z * cells.member_to;
     EVERY_CELL(cells)

@@ -19,7 +19,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import packed_lead
 from tilewise.core.problem import Layout, Problem
 from tilewise.core.recipe import Launch, Scratch, Step, Value, structure
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.placed import Operands, Placed, broadcast, operands_of, own_stack, workspace
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.kernels.shared.structs import struct_of
@@ -34,7 +34,7 @@ _BLOCK = 32, 8
 _Cells = struct_of("Cells", "transforms/as_reals.cu")
 
 
-@Written
+@KeyedRenderer
 def render_as_reals(real: DType) -> str:
     name = "float" if real.name == "float32" else "double"
     head = f"typedef {name} Real;\ntypedef {name}2 Pair;\n"
@@ -116,7 +116,7 @@ class AsReals:
             p = _transposed(p)
             given = Operands(given.N.transposed, given.M.transposed, given.P.transposed)
         self._p, self._given = p, given
-        self._text = render_as_reals.named(REALS[p.dtype.name])
+        self._text = render_as_reals.key(REALS[p.dtype.name])
         M, N, P = given.M, given.N, given.P
         self._of_rows = {"M": M, "N": N, "P": P}  # in pairs, where those that are read as they lie have rows of them
         if self._form.splits:

@@ -1,11 +1,11 @@
-// combine: the planes that pieces of k made, added up in the order of k, so that every run gives the same bits.
+// combine: adds up the planes of the pieces of k, in the order of k: the same bits in every run.
 //
 // Layout: SHARE warps make 32 cells of P; each takes pieces that follow each other, and their sums meet in order. One warp
 //   alone where pieces are few: then it is cells that keep the card busy.
-// Barrier: all sums are there before the first warp of a share adds them up.
+// Barrier: one, before the first warp of a share adds up its sums.
 
 #define WARPS 8
-#define AT_ONCE 8  // loads on their way together
+#define AT_ONCE 8  // loads in flight together
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) combine(
     const Partial* __restrict__ planes, Result* P,
@@ -15,9 +15,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) combine(
     int m, int n, long long plane_lead, long long p_row, long long p_col, int pieces, const unsigned* verdict,
     unsigned wanted)
 {
-    let_next_kernel_start();
-    wait_for_kernel_before();
-    if (verdict && *verdict != wanted) return;  // queued in any case, and not its turn
+    launch_dependent_grids();
+    wait_on_dependent_grids();
+    if (verdict && *verdict != wanted) return;  // predicated off
     __shared__ Partial meeting[WARPS][32];
 #if ARG
     __shared__ Where meeting_where[WARPS][32];

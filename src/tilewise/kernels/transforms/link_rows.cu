@@ -1,7 +1,7 @@
-// link_rows: the lines that go to each target line as a linked list: heads[t] is one of them, next[i] another, -1 ends it.
+// link_rows: a linked list of the lines of each target line: heads[t] is the first, next[i] the one after i, -1 the end.
 //
-// Lists come in any order, for threads hurry each other; who adds them up (add_rows.cu) sorts them first.
-// Edges: a line that goes nowhere inside the `count` targets is in no list. Barrier: none.
+// The order of a list depends on timing; add_rows.cu sorts it.
+// Edges: a line with a target outside the `count` ones is in no list. Barrier: none.
 
 extern "C" __global__ void __launch_bounds__(256) no_rows(int* heads, int count)
 {

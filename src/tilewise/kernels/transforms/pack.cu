@@ -1,4 +1,4 @@
-// pack: any strides and dtype in, any strides and the dtype that is wanted out.
+// pack: a copy with any strides and dtypes of source and target.
 //
 // Layout: cell (r, c) of the source lies at r * from_row + c * from_col (any sign, 0 included), of the target likewise;
 // the source lies side by side along c, or nowhere. blockIdx.z is the member of a stack. A block takes 32x32 cells.
@@ -11,8 +11,8 @@ extern "C" __global__ void pack(
     const Source* __restrict__ from, Target* __restrict__ to, int rows, int cols,
     long long from_row, long long from_col, long long to_row, long long to_col, long long from_member, long long to_member)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     from += blockIdx.z * from_member;
     to += blockIdx.z * to_member;
     int left = blockIdx.x * SIDE;

@@ -32,7 +32,7 @@ def copies(source: Placed, target: Placed, stack: tuple[int, ...]) -> list[Step]
     source, target, stack = _merged(source, target, stack)
     if source.by_columns:
         source, target = source.transposed, target.transposed
-    text = render_pack.named(source.dtype, target.dtype, target.by_columns)
+    text = render_pack.key(source.dtype, target.dtype, target.by_columns)
     sizes = ctypes.c_int(source.rows), ctypes.c_int(source.cols)
     strides = source.layout.row, source.layout.col, target.layout.row, target.layout.col
     runs = Runs(stack, [source.layout.stack, target.layout.stack])

@@ -1,9 +1,9 @@
-// realign: lines that start anywhere become lines that start on 128-byte boundaries, of two stacks of matrices in one launch.
+// realign: copies unaligned lines of two stacks of matrices to lines aligned to 128 bytes, in one launch.
 //
 // Layout: lines.cuh. A warp takes a segment of a line, then the next that are not its neighbours': every lane loads its
 //   aligned 16-byte words, all on their way before the first is used, borrows its neighbour's, and shifts the pairs by the
 //   line's offset. The offset is the same for the whole warp, so the switch over it is no branch.
-// Edges: words that stick out of the matrix as a whole are read element by element; past a line's end anything may follow.
+// Edges: words across the ends of the matrix are read element by element; the padding behind a line is undefined.
 // Barrier: none; neighbours exchange words by shuffle.
 // blockIdx.z says which stack. Its members lie `step` elements apart, and go `step_to` apart; lines are counted through them.
 
@@ -75,8 +75,8 @@ static __device__ __forceinline__ bool find_line(const LinesOfStack& stack, Line
 // Short lines: a thread takes eight elements of one, so that no lane is idle.
 extern "C" __global__ void __launch_bounds__(256) realign_short(LinesOfStack one, LinesOfStack other)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     LinesOfStack stack = blockIdx.z == 0 ? one : other;  // a copy: a reference to either would put both into memory
     unsigned words = max(1, (stack.first.length + 7) / 8), lines = 256 / words;  // of a line, and lines of a block
     int line = (int)(blockIdx.x * lines + threadIdx.x / words);
@@ -94,8 +94,8 @@ extern "C" __global__ void __launch_bounds__(256) realign_short(LinesOfStack one
 
 extern "C" __global__ void __launch_bounds__(256) realign(LinesOfStack one, LinesOfStack other)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     LinesOfStack stack = blockIdx.z == 0 ? one : other;
     Lines here;
     int line = blockIdx.x * 8 + threadIdx.x / 32;

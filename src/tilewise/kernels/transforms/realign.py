@@ -7,7 +7,7 @@ import math
 
 from tilewise.core.problem import Layout, row_major
 from tilewise.core.recipe import Address, Argument, Launch, structure
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.placed import Placed, broadcast, own_stack
 from tilewise.kernels.shared.stacked import Runs
@@ -28,7 +28,7 @@ Lines, LinesOfStack = struct_of("Lines", *DECLARED), struct_of("LinesOfStack", *
 NO_LINES, NOTHING = structure(Lines), structure(LinesOfStack)
 
 
-@Written
+@KeyedRenderer
 def render_realign() -> str:
     files = "shared/dependent_launch.cuh shared/words.cuh shared/lines.cuh transforms/realign.cu"
     return assembled({"WORDS": SEGMENT // 256}, ELEMENT, files)
@@ -93,8 +93,8 @@ def _launch(pair: list[tuple[Argument, int, int]], short: bool) -> Launch:
     if short:
         blocks = max(math.ceil(count / (256 // math.ceil(length / 8))) for _, count, length in pair)
         grid = (blocks, 1, len(pair))
-        return Launch.of(render_realign.named(), "realign_short", grid, (256,), arguments)
+        return Launch.of(render_realign.key(), "realign_short", grid, (256,), arguments)
     across = math.ceil(max(count for _, count, _ in pair) / LINES)
     along = math.ceil(max(length for _, _, length in pair) / SEGMENT)
     along = min(along, max(ALONG, math.ceil(ENOUGH / across)))
-    return Launch.of(render_realign.named(), "realign", (across, along, len(pair)), (256,), arguments)
+    return Launch.of(render_realign.key(), "realign", (across, along, len(pair)), (256,), arguments)

@@ -31,7 +31,7 @@ def take_recipe(
         ctypes.c_int(length // each),
         *(ctypes.c_longlong(x) for x in (available, layout.row // each, col, lead // each)),
     )
-    launch = Launch.of(render_take.named(cell, wide), "take_rows", (math.ceil(count / 8),), (256,), arguments)
+    launch = Launch.of(render_take.key(cell, wide), "take_rows", (math.ceil(count / 8),), (256,), arguments)
     return Recipe((launch,) if count and length else ())
 
 
@@ -47,7 +47,7 @@ def weighted_take_recipe(
         ctypes.c_int(length // each),
         *(ctypes.c_longlong(x) for x in (available, layout.row, layout.col, lead)),
     )
-    source = render_weighted_take.named(algebra, weight, wide, each)
+    source = render_weighted_take.key(algebra, weight, wide, each)
     launch = Launch.of(source, "take_weighted_rows", (math.ceil(count / 8),), (256,), arguments)
     return Recipe((launch,) if count and length else ())
 
@@ -67,13 +67,13 @@ def add_recipe(
     """`count` lines, each the sum of those that the index sends to it, times their weights (`scale_m`)."""
     scratch = Scratch()
     heads, following = scratch.take(4 * count), scratch.take(4 * lines)
-    link, sizes = render_link.named(wide), (ctypes.c_int(lines), ctypes.c_int(count))
+    link, sizes = render_link.key(wide), (ctypes.c_int(lines), ctypes.c_int(count))
     each = _elements_of_a_word(algebra, n, layout, to.row) if to.col == 1 and not to.misalignment else 1
     steps = [
         Launch.of(link, "no_rows", (math.ceil(count / 256),), (256,), (heads, sizes[1])),
         Launch.of(link, "link_rows", (math.ceil(lines / 256),), (256,), (OFFSETS, heads, following, *sizes)),
         Launch.of(
-            render_add.named(algebra, weight, wide, each),
+            render_add.key(algebra, weight, wide, each),
             "add_rows",
             (count,),
             (128,),

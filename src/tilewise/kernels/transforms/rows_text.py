@@ -5,32 +5,32 @@ from __future__ import annotations
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import c_name, prelude
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.text import assembled
 
 CELLS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long", 16: "uint4"}
 
 
-@Written
+@KeyedRenderer
 def render_take(cell_bytes: int, wide: bool) -> str:
     """`wide`: the index is of 64-bit integers."""
     return assembled(f"typedef {CELLS[cell_bytes]} Cell;", offset_type(wide), "transforms/take_rows.cu")
 
 
-@Written
+@KeyedRenderer
 def render_link(wide: bool) -> str:
     return assembled(offset_type(wide), "transforms/link_rows.cu")
 
 
-@Written
+@KeyedRenderer
 def render_add(algebra: Algebra, weight: DType | None, wide: bool, each: int = 1) -> str:
     """`weight`: the dtype of weights, the rows' own or that of their sums; `each`: elements of a word."""
     head = {"WEIGHTED": weight is not None}
     return assembled(head, *_weighted(algebra, weight, wide, each), "transforms/add_rows.cu")
 
 
-@Written
+@KeyedRenderer
 def render_weighted_take(algebra: Algebra, weight: DType, wide: bool, each: int) -> str:
     return assembled(*_weighted(algebra, weight, wide, each), "transforms/take_weighted_rows.cu")
 

@@ -1,4 +1,4 @@
-// split: float32 becomes three bfloat16 planes that add up to it, laid out as the tensor cores want to read them.
+// split: float32 as three bfloat16 planes that add up to it, in wgmma's layout.
 //
 // Parts: first = bf16(x), second = bf16(x - first), third = bf16(x - first - second); both differences are exact.
 // Layout: planes lie block of k by block of k (32 each), plane by plane, line by line: the 32 k of a line are 64 bytes,
@@ -15,8 +15,8 @@
 
 #define LINES 32
 #define DEPTH 32
-#define TURNED (DEPTH + 4)  // floats from line to line: 16-byte reads of a turned piece meet no bank twice
-#define PIECE_BYTES (LINES * TURNED * 4 > 3 * LINES * 64 ? LINES * TURNED * 4 : 3 * LINES * 64)
+#define PITCH (DEPTH + 4)  // floats from line to line: 16-byte reads of a transposed piece meet no bank twice
+#define PIECE_BYTES (LINES * PITCH * 4 > 3 * LINES * 64 ? LINES * PITCH * 4 : 3 * LINES * 64)
 #define WARPS 8
 
 struct Operand {
@@ -33,8 +33,8 @@ struct Operand {
     }
 };
 
-// Which of eight numbers are the pair `i`: neighbours, or with IN_TURNS (read_once.cu) four apart.
-#ifdef IN_TURNS
+// Which of eight numbers are the pair `i`: neighbours, or with INTERLEAVED (read_once.cu) four apart.
+#ifdef INTERLEAVED
 #define LOW(i) (i)
 #define HIGH(i) ((i) + 4)
 #else
@@ -76,14 +76,14 @@ static __device__ __forceinline__ void split_piece(const Operand& here, int line
     for (int i = 0; i < 32; ++i) largest = max(largest, magnitude(x[i]));
     if (!here.to) return;
     if (here.along_k) {
-        float* turned = reinterpret_cast<float*>(shared);
+        float* transposed = reinterpret_cast<float*>(shared);
         #pragma unroll
-        for (int i = 0; i < 32; ++i) turned[i * TURNED + lane] = x[i];
+        for (int i = 0; i < 32; ++i) transposed[i * PITCH + lane] = x[i];
         __syncwarp();
         #pragma unroll
         for (int i = 0; i < 4; ++i) {  // eight lines, four pieces each
             int row = i * 8 + lane / 4;
-            const float4* at = reinterpret_cast<const float4*>(turned + row * TURNED + lane % 4 * 8);
+            const float4* at = reinterpret_cast<const float4*>(transposed + row * PITCH + lane % 4 * 8);
             float4 low = at[0], high = at[1];
             float eight[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
             #pragma unroll
@@ -124,8 +124,8 @@ static __device__ __forceinline__ unsigned split_operand(const Operand& here, in
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) split(Operand M, Operand N, unsigned* largest)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     M.go_to(blockIdx.y);
     N.go_to(blockIdx.y);
     largest += blockIdx.y * 2ll * gridDim.x;

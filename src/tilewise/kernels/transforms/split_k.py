@@ -38,7 +38,7 @@ def add_parts(
         *(ctypes.c_longlong(x) for x in (lead, ldp)),
     )
     blocks = math.ceil(p.m * math.ceil(p.n / wide) * shares / 256)
-    source = render_add_parts.named(p.dtype, p.result, p.accumulate, shares, p.epilogue, wide)
+    source = render_add_parts.key(p.dtype, p.result, p.accumulate, shares, p.epilogue, wide)
     if members is None:
         return Launch.of(source, "add_parts", (blocks,), (256,), arguments)
     count, *steps = members
@@ -64,7 +64,7 @@ def combine(
     planes, and of P from row to row and column to column; `where`: planes of the k that won, and where they go;
     `guard`: a word on the card, and what it must be for this to run; `members`: as of `add_parts`."""
     share = 8 if pieces > MANY_PIECES else 1
-    source = render_combine.named(algebra, onto, share, bool(where))
+    source = render_combine.key(algebra, onto, share, bool(where))
     address, value = guard
     arguments = (
         planes, target, *where, *map(ctypes.c_int, cells), *map(ctypes.c_longlong, strides), ctypes.c_int(pieces),
@@ -80,7 +80,7 @@ def combine(
 
 def of_pairs(source: str) -> str:
     """The text of `add_parts` for members of a stack."""
-    return stacked.named(source, ("sums", "P"))
+    return stacked.key(source, ("sums", "P"))
 
 
 def epilogue_argument(epilogue: Epilogue, sums: str, bias: Address | None) -> Argument:

@@ -7,7 +7,7 @@ from tilewise.algebra.expression import is_plain
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import c_name, prelude
 from tilewise.core.epilogue import PLAIN, Epilogue
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import assembled, with_half_conversions
@@ -18,7 +18,7 @@ def sum_of(dtype: DType) -> DType:
     return DTYPES["int32"] if dtype.is_integer else DTYPES["float32"] if dtype.itemsize == 1 else dtype.partial
 
 
-@Written
+@KeyedRenderer
 def render_add_parts(
     dtype: DType, result: DType, accumulate: bool, shares: int, epilogue: Epilogue = PLAIN, wide: int = 1
 ) -> str:
@@ -33,7 +33,7 @@ def render_add_parts(
     )
 
 
-@Written
+@KeyedRenderer
 def render_combine(algebra: Algebra, accumulate: bool, share: int = 8, arg: bool = False) -> str:
     """Planes of sums over any semiring into P, `share` warps to 32 cells of it: a block makes 256 / share. `arg`: with
     planes of the k that won."""
@@ -49,7 +49,7 @@ def render_combine(algebra: Algebra, accumulate: bool, share: int = 8, arg: bool
 
 def of_members(text: str) -> str:
     """The text of `combine` for members of a stack, each with planes of its own."""
-    return stacked.named(text, ("planes", "P"))
+    return stacked.key(text, ("planes", "P"))
 
 
 def render_numbers(sums: DType, result: DType, accumulate: bool, paired: bool = True) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from tilewise.core.recipe import Address, Argument, Launch, structure
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.text import assembled
 
-TURN_LINES, TURN_BYTES = 64, 128  # of a block, as the kernel has it
+BLOCK_LINES, BLOCK_BYTES = 64, 128  # of a block, as the kernel has it
 ROUNDED = (  # float32, to the nearest tf32 on the way
     "typedef float Element;\n"
     "static __device__ __forceinline__ unsigned as_bits(Element x) {\n"
@@ -27,7 +27,7 @@ class Lines:
     """An operand as lines along k: the rows of M, or the columns of N. Transposed ones start on boundaries of so many
     bytes, and are 0 behind k up to the next line."""
 
-    def __init__(self, x: Placed, of_m: bool, boundary: int = TURN_BYTES) -> None:
+    def __init__(self, x: Placed, of_m: bool, boundary: int = BLOCK_BYTES) -> None:
         self.x, self.size = x, x.dtype.itemsize
         self.lines, self.k = (x.rows, x.cols) if of_m else (x.cols, x.rows)
         row, col = x.layout.row, x.layout.col
@@ -45,7 +45,7 @@ class Lines:
         return structure(_Operand, source, to, self.lines, self.k, *strides, along_k)
 
 
-@Written
+@KeyedRenderer
 def render_transpose(size: int) -> str:
     """`size`: bytes of an element."""
     return assembled(ELEMENTS[size], "shared/dependent_launch.cuh transforms/transpose.cu")
@@ -55,9 +55,9 @@ def transposing(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> 
     """One operand or both, in one launch: each to its place."""
     lines = [x for x, _ in sides]
     grid = (
-        max(math.ceil(x.k * x.size / TURN_BYTES) for x in lines) or 1,
-        max(math.ceil(x.lines / TURN_LINES) for x in lines),
+        max(math.ceil(x.k * x.size / BLOCK_BYTES) for x in lines) or 1,
+        max(math.ceil(x.lines / BLOCK_LINES) for x in lines),
         len(lines),
     )
     given = [x.transposed(member, to) for x, to in sides]
-    return Launch.of(render_transpose.named(lines[0].size), "turn", grid, (256,), (given[0], given[-1]))
+    return Launch.of(render_transpose.key(lines[0].size), "transpose", grid, (256,), (given[0], given[-1]))

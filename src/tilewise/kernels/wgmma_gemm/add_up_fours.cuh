@@ -1,11 +1,11 @@
-// add_up_fours: the sums of a cluster's blocks, in the order of their ranks, by fours: the same bits whoever adds them up.
-// As `shared/add_up.cuh`, by this generator's own loads (ld.shared::cluster): written by it, the kernels take up to 10 % longer.
+// add_up_fours: reduces the sums of a cluster's blocks by rank, in fours: the same bits in every run. Like `shared/add_up.cuh`, but by
+// ld.shared::cluster; with that file the kernels take up to 10 % longer.
 //
-// Layout: `held` lies in the same place in every block, `pitch` floats a row of the tile, `quads` fours of them.
-// Barrier: the caller's: the cluster has met before sums are read, and meets again before a block leaves.
+// Layout: `held` is at the same address in every block; a row of the tile has `pitch` floats, `quads` fours of them sums.
+// Barrier: the caller's: the cluster, before sums are read and before a block exits.
 
-// Fours `first`, `first + step` ... below `end`, of those left of `width`: the sum of MOST blocks or less of each is handed to
-// `store(row, column, sum)`. AT_ONCE of them are on their way at once.
+// For fours `first`, `first + step` ... below `end` with a column below `width`: `store(row, column, sum)` of the `blocks` sums (MOST at
+// most). A thread loads AT_ONCE fours before it uses them.
 template <int MOST, int AT_ONCE, typename Store> static __device__ __forceinline__ void add_up_fours(
     const float* held, int blocks, int quads, int pitch, int first, int end, int step, int width, Store store)
 {

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import ByConfigs, Tabled, soonest
+from tilewise.kernels.by_configs import ByConfigs, Tabled, fastest
 from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes
 from tilewise.kernels.shared.layouts import long_lines
@@ -27,7 +27,7 @@ from tilewise.kernels.wgmma_gemm.k_major import recipe as k_major_recipe
 from tilewise.kernels.wgmma_gemm.k_major.text import texts as k_major_texts
 from tilewise.kernels.wgmma_gemm.read_once import model as once
 from tilewise.kernels.wgmma_gemm.read_once import recipe as once_recipe
-from tilewise.kernels.wgmma_gemm.read_once.text import render_read_once, render_split_in_turns
+from tilewise.kernels.wgmma_gemm.read_once.text import render_read_once, render_split_interleaved
 from tilewise.kernels.wgmma_gemm.wgmma_half import model as half
 from tilewise.kernels.wgmma_gemm.wgmma_half import recipe as half_recipe
 from tilewise.kernels.wgmma_gemm.wgmma_half import texts as half_texts
@@ -41,7 +41,7 @@ class OnHopper(ByConfigs):
     tensor = True
 
     def notes(self, problem: Problem, config: Any) -> list[str]:
-        return list(config.words())
+        return list(config.notes())
 
     def passes(self, problem: Problem, machine: Machine, config: Any) -> int:
         return passes(config.routes, config.splits)
@@ -78,7 +78,7 @@ class WgmmaHalf(OnHopper):
         return config.tile.geometry
 
     def notes(self, problem: Problem, config: TensorConfig) -> list[str]:
-        return config.words() + fused_notes(problem)
+        return config.notes() + fused_notes(problem)
 
     def packs(self, problem: Problem, config: TensorConfig) -> tuple[str, ...]:
         return packed_operands(config.routes)
@@ -158,7 +158,7 @@ class BF16x6(OnHopper, Tabled):
     def notes(self, problem: Problem, config: six.SplitConfig) -> list[str]:
         packs = self.packs(problem, config)
         packed = [f"{' and '.join(packs)} packed first: elements apart, or another dtype"] if packs else []
-        return [*packed, *config.words()]
+        return [*packed, *config.notes()]
 
     def passes(self, problem: Problem, machine: Machine, config: six.SplitConfig) -> int:
         return 2 + (config.splits > 1)
@@ -172,9 +172,9 @@ class BF16x6(OnHopper, Tabled):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         if problem.precision != "tf32":
-            yield render_split.named()
-            yield from (of_members(render_combine.named(problem.algebra, False, share)) for share in (1, 8))
-            yield from (render_bf16x6.named(tile) for tile in six.TILES)
+            yield render_split.key()
+            yield from (of_members(render_combine.key(problem.algebra, False, share)) for share in (1, 8))
+            yield from (render_bf16x6.key(tile) for tile in six.TILES)
 
 
 class ReadOnce(OnHopper, Tabled):
@@ -201,11 +201,11 @@ class ReadOnce(OnHopper, Tabled):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         tf32 = problem.precision == "tf32"
-        yield render_transpose.named(4) if tf32 else render_split_in_turns.named()
+        yield render_transpose.key(4) if tf32 else render_split_interleaved.key()
         for accumulate, shares in product((False, True), (1, 8)):
-            yield render_add_parts.named(problem.dtype, problem.result, accumulate, shares)
+            yield render_add_parts.key(problem.dtype, problem.result, accumulate, shares)
         for tile, lies in product(once.TILES["tf32" if tf32 else "high"], once.LONG_BYTES):
-            yield render_read_once.named(tile, lies)
+            yield render_read_once.key(tile, lies)
 
 
 FEW = 256  # rows or columns of single products: of more, rows are realigned in little time
@@ -226,7 +226,7 @@ class BulkLines(Tabled):
     model: ClassVar = bulk_search
 
     def search(self, problem: Problem, machine: Machine) -> tuple[float, bulk.BulkConfig]:
-        return soonest(bulk_search.tables(problem, machine, bulk_search.MOST_CUTS), problem.largest)
+        return fastest(bulk_search.tables(problem, machine, bulk_search.MOST_CUTS), problem.largest)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         """Without the configuration, which takes longer than its time."""
@@ -246,4 +246,4 @@ class BulkLines(Tabled):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         for tile, m_along_k, n_along_k in product(bulk.TILES, (True, False), (True, False)):
-            yield render_bulk_lines.named(problem.dtype, tile, (m_along_k, n_along_k))
+            yield render_bulk_lines.key(problem.dtype, tile, (m_along_k, n_along_k))

@@ -1,37 +1,36 @@
-// direct_half: a block makes BLOCK_M x BLOCK_N of P on tensor cores from lines that start anywhere, in one launch: for stacks
-// and products whose rows start on no 16 bytes, where a pass that realigns them first would cost more than the product.
+// direct_half: BLOCK_M x BLOCK_N of P a block on tensor cores, from lines of any alignment, in one launch: for stacks and products
+// with unaligned rows, where a separate realigning pass would take longer than the product.
 //
-// Layout: a phase holds 64 of k. An operand whose k lies side by side comes as lines of 64 k, one for each row (column); one
-//   whose rows (columns) lie side by side as a line for each k. Every thread loads the aligned 16-byte words that its eight
-//   elements lie in, shifts them together and puts them into shared memory, chunks of a line changed about (swizzled), so that
-//   what `ldmatrix` reads at a time lies in all banks. A member's tiles are neighbouring blocks, members follow one another.
-// Edges: a word is read only if it holds an element of its own line; those that stick out of all the operand go by elements.
-//   Elements behind k are 0 in both operands; those outside of P are not stored.
-// Groups: where BY_ROWS, M's rows are those of groups, one after the other, each with a matrix of N of its own; `walk` has the
-//   tiles (walk_groups.cu). A tile ends with its group, and rows behind the last group are 0.
-// Barrier: one a phase, before its products: behind it, the phase before is used up, and its memory takes the next one.
-// Stores: sums leave through shared memory, 16 bytes at a time between P's own boundaries, whatever its stride. k may be cut over
-//   the blocks of a cluster, which add up (cut.cuh).
+// Layout: a phase holds 64 of k. An operand that is contiguous along k has a line of 64 k for each row (column), others a line of rows
+//   (columns) for each k. Every thread loads the aligned 16-byte words that contain its eight elements, shifts them and stores them to
+//   shared memory, swizzled so that `ldmatrix` has no bank conflicts. Blocks are numbered member by member, tile by tile.
+// Edges: a word is loaded only if it contains elements of its own line; words across the ends of the operand are loaded by elements.
+//   Elements beyond k are 0 in both operands; those outside P are not stored.
+// Groups: with BY_ROWS, M's rows are consecutive groups, each with a matrix of N of its own; `walk` lists the tiles (walk_groups.cu). A
+//   tile ends with its group, and rows behind the last group are 0.
+// Barrier: one a phase, before its products: after it the phase before has been read, and its buffer takes the next one.
+// Stores: sums are staged in shared memory and stored by 16 bytes between P's 16-byte boundaries, for any stride. Split-K over the
+//   blocks of a cluster: cut.cuh.
 
-// One operand of one member: WIDTH of its rows (columns) from `first` on, and this thread's words of the phase that comes next.
+// One operand of one member: WIDTH of its rows (columns) from `first` on, and this thread's words of the next phase.
 template <int WIDTH, bool ALONG_K> struct Operand {
     static constexpr int LINES = ALONG_K ? WIDTH : BLOCK_K, PIECES = (ALONG_K ? BLOCK_K : WIDTH) / 8;
     static constexpr int COUNT = LINES * PIECES / THREADS;
     static_assert(COUNT * THREADS == LINES * PIECES && COUNT <= 10, "every thread loads as much as every other");
 
     const Element* matrix;
-    const Element* begin;  // of all members, and their end
+    const Element* begin;  // of the operand with all members
     const Element* end;
     long long lead;
     int first, extent, k;
-    unsigned shifts;  // how many elements after a boundary each of a thread's lines starts: the same in every phase
+    unsigned shifts;  // misalignment of each of the thread's lines in elements, 3 bits each: the same in every phase
     uint4 low[COUNT], high[COUNT];
 
     static __device__ __forceinline__ int line_of(int i) { return ((int)threadIdx.x + i * THREADS) / PIECES; }
     static __device__ __forceinline__ int piece_of(int i) { return ((int)threadIdx.x + i * THREADS) % PIECES; }
     static __device__ __forceinline__ int swizzle(int line) { return PIECES >= 8 ? line & 7 : line / (8 / PIECES) & PIECES - 1; }
 
-    // Where a line's chunk lies in its tile.
+    // Byte offset of a line's 16-byte chunk in the tile.
     static __device__ __forceinline__ int place(int line, int piece) {
         return line * PIECES * 16 + ((piece ^ swizzle(line)) << 4);
     }
@@ -41,20 +40,20 @@ template <int WIDTH, bool ALONG_K> struct Operand {
         #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
             const Element* line = matrix + ((ALONG_K ? first : 0) + line_of(i)) * lead;
-            shifts |= elements_after_boundary(ALONG_K ? line : line + first) << 3 * i;  // a group begins at any row
+            shifts |= elements_after_boundary(ALONG_K ? line : line + first) << 3 * i;  // a group may begin at any row
         }
     }
 
-    // Whether words of this phase may stick out of the operand.
-    __device__ __forceinline__ bool at_an_end(int k0) const {
+    // Whether words of this phase may reach outside the operand.
+    __device__ __forceinline__ bool near_ends(int k0) const {
         int from = ALONG_K ? first : k0, last = (ALONG_K ? min(first + LINES, extent) : min(k0 + LINES, k)) - 1;
         return matrix + from * lead - 8 < begin || matrix + last * lead + (ALONG_K ? k : extent) + 8 > end;
     }
 
-    __device__ __forceinline__ bool sticks_out(const Element* word) const { return word < begin || word + 8 > end; }
+    __device__ __forceinline__ bool outside(const Element* word) const { return word < begin || word + 8 > end; }
 
-    // The words of a phase; 0 for those that stick out of the operand.
-    __device__ __forceinline__ void bring(int k0) {
+    // Loads the words of a phase; 0 for those outside the operand.
+    __device__ __forceinline__ void load(int k0) {
         const int length = ALONG_K ? k : extent;
         #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
@@ -63,20 +62,20 @@ template <int WIDTH, bool ALONG_K> struct Operand {
             bool there = line < (ALONG_K ? extent : k) && at < length;
             const Element* word = matrix + line * lead + at - shift;
             low[i] = high[i] = make_uint4(0, 0, 0, 0);
-            if (there && !sticks_out(word)) low[i] = __ldg(reinterpret_cast<const uint4*>(word));
-            if (there && shift && at - shift + 8 < length && !sticks_out(word + 8))
+            if (there && !outside(word)) low[i] = __ldg(reinterpret_cast<const uint4*>(word));
+            if (there && shift && at - shift + 8 < length && !outside(word + 8))
                 high[i] = __ldg(reinterpret_cast<const uint4*>(word + 8));
         }
     }
 
-    // Chunks of words that stick out, element by element.
-    __device__ __forceinline__ void mend(unsigned char* tile, int k0) const {
+    // Chunks from words across the operand's ends, element by element.
+    __device__ __forceinline__ void load_elementwise(unsigned char* tile, int k0) const {
         #pragma unroll 1
         for (int i = 0; i < COUNT; ++i) {
             int line = (ALONG_K ? first : k0) + line_of(i), at = (ALONG_K ? k0 : first) + piece_of(i) * 8;
             const Element* from = matrix + line * lead + at;
             const Element* word = from - elements_after_boundary(from);
-            if (line >= (ALONG_K ? extent : k) || !(sticks_out(word) || sticks_out(word + 8))) continue;
+            if (line >= (ALONG_K ? extent : k) || !(outside(word) || outside(word + 8))) continue;
             Element* to = reinterpret_cast<Element*>(tile + place(line_of(i), piece_of(i)));
             #pragma unroll 1
             for (int e = 0; e < 8; ++e) to[e] = at + e < (ALONG_K ? k : extent) ? from[e] : (Element)0;
@@ -90,14 +89,14 @@ template <int WIDTH, bool ALONG_K> struct Operand {
             if (ALONG_K && k0 + BLOCK_K > k) made = first_of(made, k - k0 - piece_of(i) * 8);
             *reinterpret_cast<uint4*>(tile + place(line_of(i), piece_of(i))) = made;
         }
-        if (at_an_end(k0)) mend(tile, k0);
+        if (near_ends(k0)) load_elementwise(tile, k0);
     }
 };
 
 typedef Operand<BLOCK_M, M_ALONG_K> OperandM;
 typedef Operand<BLOCK_N, N_ALONG_K> OperandN;
 
-// Products of this warp's fragments over `deep` of k.
+// This warp's products over `deep` of k.
 static __device__ __forceinline__ void multiply_phase(
     Sum (&sums)[MATS][COLS][4], const unsigned char* tile_m, const unsigned char* tile_n, int row, int column, int deep)
 {
@@ -136,7 +135,7 @@ static __device__ __forceinline__ void store_tile(Element* P, long long ldp, int
         store_pieces(P + row * ldp, reinterpret_cast<const Element*>(memory + row * PITCH), i, width);
 }
 
-// `low` and `high`: where all members of M and of N begin and end, in elements from M and N.
+// The extent of all members of M, or N, in elements relative to the pointer.
 struct Reach { long long low, high; };
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
@@ -144,9 +143,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
     long long ldm, long long ldn, long long ldp, Reach of_m, Reach of_n, int tiles, int tiles_n,
     long long step_M, long long step_N, long long step_P, const int* walk)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
-    const bool whole = BY_ROWS || !CUT_FITS;  // never cut
+    wait_on_dependent_grids();
+    launch_dependent_grids();
+    const bool whole = BY_ROWS || !CUT_FITS;  // no split-K
     int parts = whole ? 1 : cluster_blocks();
 #if BY_ROWS
     int tile = blockIdx.x / tiles_n, left = blockIdx.x % tiles_n * BLOCK_N;
@@ -175,8 +174,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
     #pragma unroll
     for (int i = 0; i < MATS * COLS * 4; ++i) sums[i / (COLS * 4)][i / 4 % COLS][i % 4] = 0;
     if (from < k) {
-        from_m.bring(from);
-        from_n.bring(from);
+        from_m.load(from);
+        from_n.load(from);
     }
     unsigned char* stage = memory;
     for (int k0 = from; k0 < k; k0 += BLOCK_K) {
@@ -184,13 +183,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
         from_n.put(stage + BLOCK_M * 128, k0);
         __syncthreads();
         if (k0 + BLOCK_K < k) {
-            from_m.bring(k0 + BLOCK_K);
-            from_n.bring(k0 + BLOCK_K);
+            from_m.load(k0 + BLOCK_K);
+            from_n.load(k0 + BLOCK_K);
         }
         if (busy) multiply_phase(sums, stage, stage + BLOCK_M * 128, row, column, k - k0);
         stage = stage == memory ? memory + STAGE_BYTES : memory;
     }
-    __syncthreads();  // the phases are used up: their memory takes the sums
+    __syncthreads();  // all phases have been read: their buffers take the sums
 
     Element* target = P + member * step_P + top * ldp + left;
     int lane = threadIdx.x % 32;

@@ -1,4 +1,4 @@
-"""Halves whose lines start anywhere, on tensor cores in one launch, as the planner sees them: tiles, and their time."""
+"""Cost model of `direct_half` for stacks and groups: tiles and their expected time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.groups import expected_tiles
 
 KERNEL = "direct_half"
-IDEA = "lines that start anywhere are shifted into shared memory, tensor cores multiply them: ragged stacks, one launch"
+IDEA = "unaligned rows are shifted into shared memory and multiplied on tensor cores, in one launch: ragged stacks"
 DEPTH = 64  # k of a phase
 # Fitted to 84 plans of 35 random stacks on an H200 (rms 11 %, the choice 0.5 % above the best in the mean).
 FIGURES: Numbers = coefficients("direct_half stack")
@@ -20,8 +20,8 @@ FIGURES: Numbers = coefficients("direct_half stack")
 
 @dataclass(frozen=True)
 class HalfTile:
-    """A block makes rows × cols of P by warps_m × warps_n warps; `resident` blocks share a multiprocessor. k is cut
-    over the `cluster` blocks of a cluster, which add up inside the launch."""
+    """rows × cols of P a block of warps_m × warps_n warps, `resident` blocks a multiprocessor; split-K over the
+    `cluster` blocks of a cluster."""
 
     rows: int
     cols: int
@@ -32,7 +32,7 @@ class HalfTile:
 
     @property
     def takes_cluster(self) -> bool:
-        """Whether the sums of a tile fit where its phases were."""
+        """Whether the sums of a tile fit the memory of its phases."""
         return self.rows * (self.cols + 8) * 4 <= self.shared_bytes
 
     @property

@@ -1,4 +1,4 @@
-// tile: what a block of `direct_half` makes, who of it makes what, and what its shared memory holds.
+// tile: the block tile, warp tiles and shared memory of `direct_half`.
 
 #define BLOCK_K 64
 #define THREADS (WARPS_M * WARPS_N * 32)

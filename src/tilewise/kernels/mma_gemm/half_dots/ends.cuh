@@ -1,14 +1,12 @@
-// ends: the words of the long operand that may reach over its ends.
-
-// The operand's first and last word, which may reach over its ends: 0 there. Brought by elements before anything is multiplied;
-// all other words are loaded whole.
+// ends: the first and the last word of the long operand, which may reach outside it (0 there). Loaded by elements before the main
+// loop; all other words are loaded whole.
 __shared__ __align__(16) Element ends[16];
 
 static __device__ __forceinline__ const Element* end_of_long(const Lines& p) {
     return p.long_at + (p.length - 1) * p.lead + p.k;
 }
 
-static __device__ __forceinline__ void bring_ends(const Lines& p) {
+static __device__ __forceinline__ void load_ends(const Lines& p) {
     const Element* last = end_of_long(p);
     if (threadIdx.x >= 16 || elements_after_boundary(p.long_at) + elements_after_boundary(last) == 0) return;
     const Element* word = threadIdx.x < 8 ? p.long_at : last - 1;
@@ -16,7 +14,7 @@ static __device__ __forceinline__ void bring_ends(const Lines& p) {
     ends[threadIdx.x] = at >= p.long_at && at < last ? *at : (Element)0;
 }
 
-// One that may reach over the operand's ends.
+// A word that may reach outside the operand.
 static __device__ __forceinline__ uint4 end_word(const Element* at, const Lines& p) {
     const uint4* held = reinterpret_cast<const uint4*>(ends);
     const Element* last = end_of_long(p);

@@ -1,19 +1,18 @@
-// half_dots: few rows or columns of P on tensor cores, the long operand's lines along k and starting anywhere. It goes from memory
-// to registers once, as it lies, in 16-byte words; the few lines of the other are in shared memory.
+// half_dots: few rows or columns of P on tensor cores. The long operand is contiguous along k, of any alignment; it is loaded once from
+// global memory to registers by aligned 16-byte words. The few lines of the other operand are in shared memory.
 //
-// Layout: every `classes` of the long operand's lines one starts equally far behind a boundary. A block has lines of one such
-//   class, so that the few lines are brought as far shifted as all of its lines are. A warp has 16 of them; a lane (g, q) = (lane / 4,
-//   lane % 4) reads word 4 step + q of lines g and g + 8, and what it holds of the k of a product of fragments is its own eight
-//   in a row: so it does of the few lines.
-// Edges: a line's first and last word, where others' elements are in them, make a step of their own, by the first slice of the
-//   first part of k; the few lines have 0 at their places, and what belongs to them in their spare elements.
-// Order: slices of k are added up in turn, then a cluster's blocks in the order of their ranks.
-// Barrier: a stage of the few lines is used up before it is written over, and whole before it is read; the cluster meets before
-//   sums are read, and before anybody leaves.
+// Layout: every `classes`-th line of the long operand has the same misalignment. A block has lines of one such class, and the few lines
+//   are stored with the same misalignment. A warp has 16 lines; lane (g, q) = (lane / 4, lane % 4) reads word 4 step + q of lines g and
+//   g + 8, whose eight elements are its k of two products of fragments; of the few lines it reads the same k.
+// Edges: a line's first and last word, if they contain elements of other lines, are a step of their own, computed by the first slice of
+//   the first part of k; in the main steps the few lines are 0 there, and their elements for this step are in the spare columns.
+// Order: slices of k are added up in order, then a cluster's blocks by rank.
+// Barrier: a stage of the few lines is read before it is overwritten, and complete before it is read; the cluster, before sums are read
+//   and before a block exits.
 
 struct Words { uint4 upper, lower; };
 
-// Words across its ends are inside the operand, or not; a line that is not there has no k.
+// `inside`: words across the line's ends are inside the operand. A line outside the operand has k = -8.
 struct Line { const Element* at; int k; bool inside; };
 
 static __device__ __forceinline__ Line line_of(const Lines& p, int line) {
@@ -22,12 +21,12 @@ static __device__ __forceinline__ Line line_of(const Lines& p, int line) {
     return {at, line < p.length ? p.k : -8, inside};
 }
 
-// The eight elements from `at` of k on, if all are there.
+// The eight elements from k = `at` on, 0 if not all exist.
 static __device__ __forceinline__ uint4 word_at(const Line& line, int at) {
     return at >= 0 && at + 8 <= line.k ? whole_word(line.at + at) : make_uint4(0, 0, 0, 0);
 }
 
-// A word at a line's end, and what is around it; where it reaches over the operand's, `end_word` has it.
+// A word across a line's end; `end_word` loads it if it may be outside the operand.
 static __device__ __forceinline__ uint4 edge_at(const Line& line, int at) {
     return line.inside && at < line.k ? whole_word(line.at + at) : make_uint4(0, 0, 0, 0);
 }
@@ -36,15 +35,15 @@ static __device__ __forceinline__ unsigned kept(unsigned pair, int at, int k) {
     return pair & ((at >= 0 && at < k ? 0xffffu : 0u) | (at >= -1 && at + 1 < k ? 0xffff0000u : 0u));
 }
 
-// 0 for what is no k of the line.
+// Clears elements that are not the line's.
 static __device__ __forceinline__ void keep(uint4& word, const Line& line, int at, const Lines& p) {
     if (!line.inside && at < line.k) word = end_word(line.at + at, p);
     int k = line.k;
     word = make_uint4(kept(word.x, at, k), kept(word.y, at + 2, k), kept(word.z, at + 4, k), kept(word.w, at + 6, k));
 }
 
-// What belongs to the words at lines' ends, of the few lines: eight at k = `first` and eight at `last`, 0 where no k is.
-static __device__ __forceinline__ void bring_edges(Element* spare, int pitch, const Lines& p, int first, int last) {
+// The few lines' elements for the words at lines' ends: eight from k = `first` and eight from `last`, 0 outside k.
+static __device__ __forceinline__ void load_edges(Element* spare, int pitch, const Lines& p, int first, int last) {
     #pragma unroll 1
     for (int i = threadIdx.x; i < p.few * 32; i += THREADS) {
         int line = i / 32, e = i % 32, k = (e < 8 ? first : last) + e % 8;
@@ -68,8 +67,8 @@ static __device__ __forceinline__ void multiply_words(
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) half_dots(const __grid_constant__ Lines p, Epilogue epilogue) {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     Element* held = reinterpret_cast<Element*>(memory);
     int parts = cluster_blocks(), rank = cluster_rank(), tile = blockIdx.x / parts, of_class = tile % p.classes;
     int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, q = threadIdx.x % 4, slice = warp % p.slices, across = warp / p.slices;
@@ -79,9 +78,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) half_dots(const 
     int shift = elements_after_boundary(p.long_at + of_class * p.lead), steps = (p.k + shift + STEP - 1) / STEP;
     int from = (int)((long long)steps * rank / parts), to = (int)((long long)steps * (rank + 1) / parts);
     int pitch = pitch_of(p.stage * STEP);
-    int low = (shift + 7) / 8 * 8 - shift, high = (p.k + shift) / 8 * 8 - shift;  // words from and to there are whole
+    int low = (shift + 7) / 8 * 8 - shift, high = (p.k + shift) / 8 * 8 - shift;  // words in this range of k are the line's own
     bool edges = from == 0 && to > 0 && (low > 0 || high < p.k);
-    int edge = q == 0 && low > 0 ? -shift : q == 1 && high < p.k && high >= low ? high : p.k;  // where this lane's is
+    int edge = q == 0 && low > 0 ? -shift : q == 1 && high < p.k && high >= low ? high : p.k;  // k of this lane's edge word
 
     Sum sums[MATS][4];
     #pragma unroll
@@ -90,14 +89,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) half_dots(const 
     int at = (from + slice) * STEP + q * 8 - shift, on = p.slices * STEP;  // k of this lane's next word
     #pragma unroll
     for (int u = 0; u < AHEAD; ++u, at += on) words[u] = {word_at(upper, at), word_at(lower, at)};
-    bring_ends(p);
+    load_ends(p);
     #pragma unroll 1
     for (int stage = from; stage < to; stage += p.stage) {
         int end = min(stage + p.stage, to);
         if (stage > from) __syncthreads();
-        bring_few(held, pitch, p, stage * STEP - shift, (end - stage) * STEP, low, high);
+        load_few(held, pitch, p, stage * STEP - shift, (end - stage) * STEP, low, high);
         if (stage == 0 && edges)
-            bring_edges(held + pitch - SPARE, pitch, p, low > 0 ? -shift : p.k, high < p.k && high >= low ? high : p.k);
+            load_edges(held + pitch - SPARE, pitch, p, low > 0 ? -shift : p.k, high < p.k && high >= low ? high : p.k);
         Words at_edge;
         if (stage == 0 && edges && slice == 0) at_edge = {edge_at(upper, edge), edge_at(lower, edge)};
         __syncthreads();

@@ -1,13 +1,13 @@
-// lines: what `half_dots` is given, and the few lines of a stage of k in shared memory.
+// lines: the arguments of `half_dots`, and loading the few lines of a stage into shared memory.
 
 #define THREADS (32 * WARPS)
 #define MATS (WIDTH / 8)  // products of fragments side by side
 #define MOST_CUT 8        // blocks of a cluster
 #define STEP 32           // k of a step: a word of each of the four lanes on a line
-#define SPARE 32          // elements behind each of the few lines: they spread them over the banks, and hold what edges need
+#define SPARE 32          // elements behind each of the few lines: they avoid bank conflicts, and hold the edges' elements
 
-// The few lines have any strides. Those of the long operand lie `lead` apart; every `classes` one starts equally far behind a
-// 16-byte boundary. Warps take `slices` of k. A stage holds `stage` steps of the few lines, each brought by 2^log_lanes threads.
+// The few lines have any strides. The long operand's leading dimension is `lead`; every `classes`-th line has the same misalignment from
+// 16 bytes. Warps take `slices` of k. A stage holds `stage` steps of the few lines, each loaded by 2^log_lanes threads.
 struct Lines {
     const Element* few_at;
     const Element* long_at;
@@ -22,22 +22,22 @@ static __device__ __forceinline__ int pitch_of(int held) { return (held + 63) / 
 
 static __device__ __forceinline__ uint4 whole_word(const Element* at) { return __ldg(reinterpret_cast<const uint4*>(at)); }
 
-// Every eight lines a step's words change places, so that what is read or written at once lies in all banks.
+// Swizzle of a step's words, against bank conflicts.
 static __device__ __forceinline__ int swizzle_of(int line) { return (line >> 3 & 3) * 8; }
 
-// One of the few lines from k = `first` on, `count` of it, 0 outside [low, high): whole words, then what is left of it. k lies
-// side by side in it. `mine` of `lanes` threads.
-static __device__ __forceinline__ void bring_line(
+// `count` of k of one of the few lines, contiguous along k, 0 outside [low, high): by words, the rest by elements. Thread `mine` of
+// `lanes`.
+static __device__ __forceinline__ void load_line(
     Element* to, const Element* from, int count, int low, int high, int mine, int lanes, int swizzle)
 {
-    int skew = elements_after_boundary(from), begin = (max(low, 0) + 7) / 8 * 8, end = min(high, count) / 8 * 8;
-    if (begin - skew < low) begin += 8;  // both words that eight lie in are inside
-    if (skew && end + 8 - skew > high) end -= 8;
+    int misalignment = elements_after_boundary(from), begin = (max(low, 0) + 7) / 8 * 8, end = min(high, count) / 8 * 8;
+    if (begin - misalignment < low) begin += 8;  // both words of eight elements are inside
+    if (misalignment && end + 8 - misalignment > high) end -= 8;
     if (begin >= end) begin = end = 0;
     #pragma unroll 2
     for (int at = begin + mine * 8; at < end; at += lanes * 8) {
-        uint4 word = whole_word(from + at - skew);
-        if (skew) word = shifted_by(word, whole_word(from + at - skew + 8), skew);
+        uint4 word = whole_word(from + at - misalignment);
+        if (misalignment) word = shifted_by(word, whole_word(from + at - misalignment + 8), misalignment);
         *reinterpret_cast<uint4*>(to + (at ^ swizzle)) = word;
     }
     #pragma unroll 1
@@ -47,7 +47,7 @@ static __device__ __forceinline__ void bring_line(
     }
 }
 
-// The eight elements from a boundary on, 0 outside [first, last); small in the text, and slow.
+// The eight elements at a boundary, 0 outside [first, last): small code, slow.
 static __device__ __forceinline__ uint4 edge_word(const Element* at, const Element* first, const Element* last) {
     uint4 word = make_uint4(0, 0, 0, 0);
     #pragma unroll 1
@@ -61,8 +61,8 @@ static __device__ __forceinline__ uint4 edge_word(const Element* at, const Eleme
     return word;
 }
 
-// The few lines side by side at each k: a lane has one word of a k at a time.
-static __device__ __forceinline__ void bring_rows(
+// The few lines, contiguous across k: a lane loads one word of a k at a time.
+static __device__ __forceinline__ void load_rows(
     Element* held, int pitch, const Lines& p, int first, int count, int low, int high)
 {
     const Element* last = p.few_at + (p.k - 1) * p.few_k + p.few;
@@ -90,18 +90,18 @@ static __device__ __forceinline__ void bring_rows(
     }
 }
 
-static __device__ __forceinline__ void bring_few(
+static __device__ __forceinline__ void load_few(
     Element* held, int pitch, const Lines& p, int first, int count, int low, int high)
 {
     int lanes = 1 << p.log_lanes, mine = threadIdx.x & lanes - 1;
     if (p.few_k == 1) {
         #pragma unroll 1
         for (int line = threadIdx.x >> p.log_lanes; line < p.few; line += THREADS >> p.log_lanes)
-            bring_line(held + line * pitch, p.few_at + line * p.few_stride + first, count, low - first, high - first, mine,
+            load_line(held + line * pitch, p.few_at + line * p.few_stride + first, count, low - first, high - first, mine,
                        lanes, swizzle_of(line));
         return;
     }
-    if (p.few_stride == 1) return bring_rows(held, pitch, p, first, count, low, high);
+    if (p.few_stride == 1) return load_rows(held, pitch, p, first, count, low, high);
     #pragma unroll 1
     for (int i = threadIdx.x; i < count * p.few; i += THREADS) {
         int line = i % p.few, at = i / p.few, k = first + at;

@@ -1,4 +1,4 @@
-"""Few rows or columns of halves whose long operand has lines along k that start anywhere, as the planner sees them."""
+"""Cost model of `half_dots`: few rows or columns of halves, the long operand contiguous along k, of any alignment."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tilewise.kernels.shared.residency import in_waves, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "half_dots"
-IDEA = "few rows or columns of halves on tensor cores: lines along k that start anywhere are read once, by whole words"
-CLASSES = 8  # of lines that start equally far behind a 16-byte boundary
-WARPS, LINES, STEP = 8, 16, 32  # of a block; of the long operand, that a warp has; of k
+IDEA = "few rows or columns of halves on tensor cores: the long operand, contiguous along k, is read once by 16 bytes"
+CLASSES = 8  # of lines with the same misalignment from 16 bytes
+WARPS, LINES, STEP = 8, 16, 32  # warps of a block; lines of the long operand a warp; k of a step
 SLICES = (1, 2, 4, 8)  # of k, by warps
 CLUSTERS = (1, 2, 3, 4, 6, 8)  # blocks
 STAGE_BYTES = 72 * 1024  # of the few lines
@@ -29,22 +29,22 @@ STAGE_BYTES = 72 * 1024  # of the few lines
 
 @dataclass(frozen=True)
 class DotsTile:
-    """A block has up to `width` few lines, and warps that load `ahead` steps of the long operand before they are used;
-    `resident` blocks share a multiprocessor."""
+    """Up to `width` few lines a block; warps prefetch `ahead` steps of the long operand; `resident` blocks a
+    multiprocessor."""
 
     width: int
     ahead: int = 4
     resident: int = 2
 
 
-TILES = (DotsTile(8), DotsTile(16), DotsTile(32))  # none spills; 64 lines were the fastest way in 4 of 24 products
+TILES = (DotsTile(8), DotsTile(16), DotsTile(32))  # none spills; 64 lines were the fastest in 4 of 24 products
 MOST_FEW = TILES[-1].width
 
 
 @dataclass(frozen=True)
 class DotsConfig:
-    """`swapped`: P has few columns, and M is the long operand. Every `classes` of its lines one starts equally far
-    behind a 16-byte boundary. Warps take `slices` of k, blocks of a cluster parts of it."""
+    """`swapped`: P has few columns, and M is the long operand. Every `classes`-th of its lines has the same
+    misalignment from 16 bytes. Split-K over `slices` of the warps and over the `cluster` blocks of a cluster."""
 
     tile: DotsTile
     swapped: bool
@@ -57,11 +57,11 @@ class DotsConfig:
 
     @property
     def height(self) -> int:
-        """Lines of the long operand that a block has."""
+        """Lines of the long operand a block."""
         return LINES * (WARPS // self.slices)
 
     def stage(self, k: int) -> int:
-        """Steps whose few lines are held at a time: whole turns of the warps."""
+        """Steps of the few lines in shared memory: a multiple of what the warps take in a round."""
         each, steps = self.tile.ahead * self.slices, math.ceil(steps_of(k) / self.cluster)
         room = (STAGE_BYTES // (2 * self.tile.width) - 64) // (STEP * each)
         return each * max(1, min(room, math.ceil(steps / each)))
@@ -86,10 +86,10 @@ def steps_of(k: int) -> int:
     return math.ceil((k + 7) / STEP)
 
 
-# Fitted to 298 ways of 54 random products with odd lines on an H200 (rms 11 %; what it chooses takes 1.7 % longer than
-# the best of them in the mean).
+# Fitted to 298 configurations of 54 random products with unaligned lines on an H200 (rms 11 %; the choice takes 1.7 %
+# longer than the fastest in the mean).
 FIGURES: Numbers = coefficients("half_dots")
-ROOMS = 5  # where they begin in a row
+ROOMS = 5  # index of the rooms in a row
 
 
 @Formula
@@ -109,17 +109,17 @@ def expected(row: Row, given: Row) -> float:
 
 
 class Side(NamedTuple):
-    """The few lines and the long operand of a product taken so."""
+    """The few lines and the long operand."""
 
     swapped: bool
     few: int
     length: int
     classes: int
-    beside: bool  # the few lines lie side by side
+    beside: bool  # the few lines are contiguous across k
 
 
 def sides(p: Problem) -> list[Side]:
-    """The ways round that it can be taken."""
+    """The choices of the long operand: N, M."""
     of_n, of_m = (p.layout_n, p.k, p.n, "N"), (p.layout_m, p.m, p.k, "M")
     made = []
     for swapped, few, length, k_apart, (layout, rows, cols, name) in (

@@ -1,7 +1,7 @@
-// stores: sums of `half_dots` to P: added up over slices of k, then over the blocks of a cluster in the order of their ranks.
+// stores: reduces the sums of `half_dots` over slices of k, then over the blocks of a cluster by rank, and stores P.
 
-// Where sums lie in shared memory: rows of `pitch`, which are few lines with those of the long operand side by side (2^log_quads
-// fours of them), or the other way round where P has few columns.
+// The sums in shared memory: rows of `pitch` floats, 2^log_quads fours each. A row is one of the few lines, and its columns are lines of
+// the long operand; the other way round where P has few columns.
 struct Held { int rows, log_quads, pitch; };
 
 static __device__ __forceinline__ Held held_as(const Lines& p, int height) {
@@ -34,7 +34,7 @@ static __device__ __forceinline__ void add_slices(Sum* made, const Held& as, int
     }
 }
 
-// Where the sums of a block belong: line 0 of them is `origin` of the long operand, and `classes` lines on is the next.
+// A block's lines of the long operand: `origin`, `origin + classes`, ...
 struct Target { int origin, classes; };
 
 static __device__ __forceinline__ void store_four(
@@ -65,8 +65,7 @@ static __device__ __forceinline__ void store_four(
     }
 }
 
-// This block's share of the sums of MOST blocks or less, in the order of their ranks, AT_ONCE fours of a thread on their way at
-// once.
+// Reduces and stores this block's share of the cluster's sums (MOST blocks at most); a thread loads AT_ONCE fours before it uses them.
 template <int MOST, int AT_ONCE> static __device__ __forceinline__ void store_share(
     const Sum* made, const Held& as, const Lines& p, const Epilogue& epilogue, const Target& to, int parts, int rank)
 {
@@ -74,7 +73,7 @@ template <int MOST, int AT_ONCE> static __device__ __forceinline__ void store_sh
         parts, rank * THREADS + (int)threadIdx.x, as.rows << as.log_quads, parts * THREADS, [](int) { return true; },
         [=](int at, int other) {
             const float4* from = reinterpret_cast<const float4*>(made + four_of(as, at));
-            return MOST == 1 ? *from : *in_block(from, other);
+            return MOST == 1 ? *from : *shared_of_block(from, other);
         },
         add_fours,
         [&](int at, float4 sum) {
@@ -91,10 +90,10 @@ static __device__ __forceinline__ void store(
         store_share<1, 2>(made, as, p, epilogue, to, 1, 0);
         return;
     }
-    cluster_meet();
+    cluster_sync();
     if (parts <= 4)
         store_share<4, 1>(made, as, p, epilogue, to, parts, rank);
     else
         store_share<MOST_CUT, 1>(made, as, p, epilogue, to, parts, rank);
-    cluster_meet();  // a block must not exit while another reads its shared memory
+    cluster_sync();  // a block must not exit while another reads its shared memory
 }

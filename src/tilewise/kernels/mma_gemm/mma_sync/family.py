@@ -39,7 +39,7 @@ class MmaSync(Tabled):
         return config.tile.geometry(machine.arch, mma.size_of(problem, machine))
 
     def notes(self, problem: Problem, config: mma.MmaConfig) -> list[str]:
-        return config.words() + fused_notes(problem)
+        return config.notes() + fused_notes(problem)
 
     def elements(self, problem: Problem, machine: Machine) -> tuple[DType, DType]:
         return elements_of(problem, machine)

@@ -1,4 +1,4 @@
-// Fragments of both operands from shared memory, where `operand.cuh` has put them.
+// Fragments of both operands from shared memory, as `operand.cuh` lays them out.
 
 extern __shared__ __align__(128) unsigned char memory[];
 
@@ -14,7 +14,7 @@ static __device__ __forceinline__ void read_word(unsigned at, double& word) {
 }
 
 // Four bytes of each of four k become four k of each of four bytes.
-static __device__ __forceinline__ void read_turned(unsigned at, int line_bytes, unsigned (&made)[4]) {
+static __device__ __forceinline__ void read_transposed(unsigned at, int line_bytes, unsigned (&made)[4]) {
     unsigned x[4];
     #pragma unroll
     for (int i = 0; i < 4; ++i) read_word(at + i * line_bytes, x[i]);
@@ -26,7 +26,7 @@ static __device__ __forceinline__ void read_turned(unsigned at, int line_bytes, 
     made[3] = __byte_perm(high01, high23, 0x7632);
 }
 
-// The same of 16 k, twice, where `ldmatrix` has transposed pairs of bytes: those of even rows (columns), and of odd ones.
+// The same of 16 k, twice, by `ldmatrix` that transposes pairs of bytes: of even rows (columns), and of odd ones.
 static __device__ __forceinline__ void read_pairs(
     unsigned at, unsigned& even, unsigned& odd, unsigned& even2, unsigned& odd2)
 {
@@ -38,8 +38,8 @@ static __device__ __forceinline__ void read_pairs(
     odd2 = __byte_perm(x[2], x[3], 0x7531);
 }
 
-// Where a lane reads, before it is told which fragment: `first` is the warp's first row (column). Row and column bits of
-// such an offset never meet those of a fragment's number, so they are joined by ^, which the swizzle passes through.
+// A lane's offset in the tile without the fragment's number; `first` is the warp's first row (column). The offset and the number have no
+// bits in common, so ^ combines them with the swizzle.
 template <int LINE_BYTES, bool ALONG_K, bool BY_MATRIX, bool SECOND>
 static __device__ __forceinline__ unsigned lane_offset(int first)
 {
@@ -57,7 +57,7 @@ static __device__ __forceinline__ unsigned lane_offset(int first)
     return 4 * t * LINE_BYTES + ((first / 16 + g / 4 ^ t << 1) << 4) + g % 4 * 4;
 }
 
-// One fragment of 16 rows of M at `step`: k from step * STEP_K on. Turned bytes come for two fragments at a time.
+// One fragment of 16 rows of M at `step`: k from step * STEP_K on. Transposed bytes are read for two fragments at a time.
 static __device__ __forceinline__ void read_rows(Word (*to)[WORDS_M], unsigned tile, unsigned lane, int step, int i)
 {
     const int line = OperandM::LINE_BYTES;
@@ -81,8 +81,8 @@ static __device__ __forceinline__ void read_rows(Word (*to)[WORDS_M], unsigned t
             read_word(tile + (lane ^ i * 64 + w % 2 * 32) + (step * STEP_K + w / 2 * 4) * line, to[0][w]);
     } else if (i % 2 == 0) {
         unsigned low[4], high[4];
-        read_turned(tile + (lane ^ i * 16) + step * STEP_K * line, line, low);
-        read_turned(tile + (lane ^ i * 16) + (step * STEP_K + 16) * line, line, high);
+        read_transposed(tile + (lane ^ i * 16) + step * STEP_K * line, line, low);
+        read_transposed(tile + (lane ^ i * 16) + (step * STEP_K + 16) * line, line, high);
         #pragma unroll
         for (int j = 0; j < 4; ++j) {
             to[j / 2][j % 2] = low[j];
@@ -96,7 +96,7 @@ static __device__ __forceinline__ void read_rows(Word (*to)[WORDS_M], unsigned t
 #endif
 }
 
-// Fragments `from` to `until` of 8 columns of N each; ldmatrix brings two at a time, turned bytes come by fours.
+// Fragments `from` to `until` of 8 columns of N each; ldmatrix reads two at a time, transposed bytes are read by fours.
 static __device__ __forceinline__ void read_columns(
     Word (&to)[COLS][WORDS_N], unsigned tile, unsigned lane, int step, int from, int until)
 {
@@ -125,8 +125,8 @@ static __device__ __forceinline__ void read_columns(
                 read_word(tile + (lane ^ j * 32) + (step * STEP_K + w * 4) * line, to[j][w]);
         } else if (j % 4 == 0) {
             unsigned low[4], high[4];
-            read_turned(tile + (lane ^ j * 8) + step * STEP_K * line, line, low);
-            read_turned(tile + (lane ^ j * 8) + (step * STEP_K + 16) * line, line, high);
+            read_transposed(tile + (lane ^ j * 8) + step * STEP_K * line, line, low);
+            read_transposed(tile + (lane ^ j * 8) + (step * STEP_K + 16) * line, line, high);
             #pragma unroll
             for (int e = 0; e < 4; ++e) {
                 to[(j + e) % COLS][0] = low[e];

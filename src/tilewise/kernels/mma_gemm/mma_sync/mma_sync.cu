@@ -1,27 +1,27 @@
-// mma_sync: tiles come in by asynchronous copies, warps multiply pieces of them on tensor cores, from registers.
+// mma_sync: tiles are copied asynchronously to shared memory, warps multiply them on tensor cores by mma.sync.
 //
 // Layout: a stage holds BLOCK_M rows of M and BLOCK_N columns of N, PHASE_BYTES (128 or 64) of k of each. An operand whose
-//   k is contiguous comes as a line of PHASE_BYTES for each row (column); one whose rows (columns) are contiguous as a line
-//   for each k. Chunks of 16 bytes change places within their line, so that what a warp reads at a time lies in all banks.
-// Copies: asynchronous, or, with REGISTER_STAGED (Turing), by registers: loads at the start of a phase, stores at its end.
-// Fragments: a warp's lane is (g, t) = (lane / 4, lane % 4). `ldmatrix` hands out 4 bytes of each line, transposed where k
-//   lies across lines of 2-byte elements. Words of 4 and 8 bytes are read one by one. Bytes across k: with BYTE_PAIRS
-//   `ldmatrix` transposes pairs of them and two byte permutations part the pairs, so that a fragment's rows (columns) are
-//   two apart; else four are read at a time, four apart. `row_of` and `column_of` have both orders.
-// Edges: what lies outside M and N is filled with 0, so pads only meet pads; P is stored through a guard.
-// Barrier: one a phase, before its last step. Behind it the tiles of the next phase are there for all, and the tiles of the
-//   phase before this one are used up (with ROLLING; else those of this phase too): copies over them begin after it.
-// Stores: sums leave through shared memory, 16 rows of a warp at a time, so that P is written in whole lines whatever its
-//   stride. gridDim.z parts of k make one matrix of sums each, and `add_parts` adds them up in order.
+//   k is contiguous has a line of PHASE_BYTES for each row (column); one whose rows (columns) are contiguous a line for each k.
+//   Chunks of 16 bytes are swizzled within their line, against bank conflicts.
+// Copies: cp.async, or, with REGISTER_STAGED (Turing), through registers: loads at the start of a phase, stores at its end.
+// Fragments: a warp's lane is (g, t) = (lane / 4, lane % 4). `ldmatrix` reads 4 bytes of each line, transposed where lines of 2-byte
+//   elements are across k. Words of 4 and 8 bytes are read one by one. Bytes across k: with BYTE_PAIRS `ldmatrix` transposes
+//   pairs of them and two byte permutations separate the pairs, so that a fragment's rows (columns) are two apart; else four are
+//   read at a time, four apart. `row_of` and `column_of` implement both orders.
+// Edges: outside M and N tiles are filled with 0; stores of P are predicated.
+// Barrier: one a phase, before its last step. After it the tiles of the next phase are complete, and those of the phase before this one
+//   (without ROLLING also those of this phase) have been read and may be overwritten.
+// Stores: sums are staged in shared memory, 16 rows of a warp at a time, and stored by whole rows, for any stride of P. gridDim.z
+//   parts of k make one matrix of sums each, and `add_parts` adds them up in order.
 
-// Fragments on their way. ROLLING: of M one is read while the one before is multiplied, which takes few registers.
-// Else all of a step's are read during the step before.
+// Double-buffered fragments. ROLLING: one of M is read while the one before is multiplied, which takes few registers; else all
+// fragments of a step are read during the step before.
 struct Fragments {
     Word M[2][ROLLING ? 1 : MATS][WORDS_M];
     Word N[2][COLS][WORDS_N];
 };
 
-// This thread's copies of the tiles that come next have arrived.
+// Waits for this thread's copies of the next tiles.
 static __device__ __forceinline__ void finish_copies(const OperandM& from_m, const OperandN& from_n) {
 #if REGISTER_STAGED
     from_m.store();
@@ -31,7 +31,7 @@ static __device__ __forceinline__ void finish_copies(const OperandM& from_m, con
 }
 
 #if ROUNDED == BEHIND
-// Rounds what was read for rows i of M, and with it of N: one row of products after it was read, so that none waits for it.
+// Rounds the fragments read for row i of M, and a part of N's, one row of products after they were read.
 static __device__ __forceinline__ void round_read(Fragments& held, int buffer, int i) {
     static_assert(!ROLLING, "all of a step's fragments are there");
     #pragma unroll
@@ -43,7 +43,7 @@ static __device__ __forceinline__ void round_read(Fragments& held, int buffer, i
 }
 #endif
 
-// One phase: its products, and the copies of a phase AHEAD of it. Everything but the barrier is one straight line.
+// One phase: its products, and the copies of a phase AHEAD of it.
 template <bool CHECKED>
 static __device__ __forceinline__ void run_phase(
     Sum (&sums)[MATS][COLS][4], Fragments& held, OperandM& from_m, OperandN& from_n, const Element* M, const Element* N,
@@ -51,7 +51,7 @@ static __device__ __forceinline__ void run_phase(
 {
     const int tile_n = BLOCK_M * PHASE_BYTES;
 #if PROMOTED
-    Sum parts[MATS][COLS][4];  // of this phase alone: few bits of long sums would be left in the tensor cores
+    Sum parts[MATS][COLS][4];  // of this phase: tensor cores keep few bits of long sums
 #else
     Sum (&parts)[MATS][COLS][4] = sums;
 #endif
@@ -91,7 +91,7 @@ static __device__ __forceinline__ void run_phase(
 #if PROMOTED
             if (step == STEPS - 1) {
                 #pragma unroll
-                for (int row = i - 1; row < (i + 1 < MATS ? i : MATS); ++row)  // the one before; of the last two both
+                for (int row = i - 1; row < (i + 1 < MATS ? i : MATS); ++row)  // the row before; at the end the last two
                     #pragma unroll
                     for (int e = 0; row >= 0 && e < COLS * 4; ++e) sums[row][e / 4][e % 4] += parts[row][e / 4][e % 4];
             }
@@ -102,18 +102,18 @@ static __device__ __forceinline__ void run_phase(
     from_n.next_phase();
 }
 
-// Which row of the warp's is row `slot` (0 to 15) of fragment i, and which column is column `c` (0 to 7) of fragment j.
+// The warp's row of row `slot` (0 to 15) of fragment i, and its column of column `c` (0 to 7) of fragment j.
 static __device__ __forceinline__ int row_of(int i, int slot) {
-    if constexpr (BYTE_PAIRS && TURNED_M) return i * 16 + slot % 8 * 2 + slot / 8;
-    return TURNED_M ? i / 2 * 32 + slot % 8 * 4 + i % 2 * 2 + slot / 8 : i * 16 + slot;
+    if constexpr (BYTE_PAIRS && TRANSPOSED_M) return i * 16 + slot % 8 * 2 + slot / 8;
+    return TRANSPOSED_M ? i / 2 * 32 + slot % 8 * 4 + i % 2 * 2 + slot / 8 : i * 16 + slot;
 }
 
 static __device__ __forceinline__ int column_of(int j, int c) {
-    if constexpr (BYTE_PAIRS && TURNED_N) return j / 2 * 16 + c * 2 + j % 2;
-    return TURNED_N ? j / 4 * 32 + c * 4 + j % 4 : j * 8 + c;
+    if constexpr (BYTE_PAIRS && TRANSPOSED_N) return j / 2 * 16 + c * 2 + j % 2;
+    return TRANSPOSED_N ? j / 4 * 32 + c * 4 + j % 4 : j * 8 + c;
 }
 
-// 16 staged rows of a warp to P, which points at the warp's first element; `height` and `width` are what P has from there.
+// Stores 16 staged rows of a warp; P points at the warp's first element, with `height` rows and `width` columns from there.
 static __device__ __forceinline__ void store_rows(
     const unsigned char* staged, int i, Result* P, long long ldp, int height, int width)
 {
@@ -135,14 +135,14 @@ static __device__ __forceinline__ void store_rows(
                 for (int e = 0; column + e < width; ++e) to[e] = reinterpret_cast<const Result*>(at)[e];
         }
 #else
-    const int each = 4 / (int)sizeof(Result);  // rows may start anywhere: whole words between P's own boundaries
+    const int each = 4 / (int)sizeof(Result);  // rows of any alignment: 4 bytes between P's 4-byte boundaries
     for (int slot = 0; slot < 16; ++slot) {
         int row = row_of(i, slot);
         if (row >= height) continue;
         Result* to = P + row * ldp;
         const Result* at = reinterpret_cast<const Result*>(staged + slot * PITCH);
-        int skew = (int)(reinterpret_cast<unsigned long long>(to) / sizeof(Result) % each);
-        for (int column = lane * each - skew; column < min(width, WARP_N); column += 32 * each) {
+        int misalignment = (int)(reinterpret_cast<unsigned long long>(to) / sizeof(Result) % each);
+        for (int column = lane * each - misalignment; column < min(width, WARP_N); column += 32 * each) {
             if (column >= 0 && column + each <= min(width, WARP_N)) {
                 unsigned word = 0;
                 #pragma unroll
@@ -155,14 +155,14 @@ static __device__ __forceinline__ void store_rows(
 #endif
 }
 
-// `ldp` is the lead of P, or of each matrix of sums; a part of k takes `phases_each` phases.
+// `ldp`: leading dimension of P, or of the matrices of sums; a part of k has `phases_each` phases.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
     const Element* __restrict__ M, const Element* __restrict__ N, Result* P, Epilogue epilogue, int m, int k, int n,
     long long ldm, long long ldn, long long ldp, int phases_each)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
-    // blocks walk GROUP rows of tiles column by column, so that what they read together stays in L2
+    wait_on_dependent_grids();
+    launch_dependent_grids();
+    // blocks are numbered column by column in bands of GROUP rows of tiles, for reuse in L2
     int tiles_m = (m + BLOCK_M - 1) / BLOCK_M, tiles_n = (n + BLOCK_N - 1) / BLOCK_N;
     int band = blockIdx.x / (GROUP * tiles_n), within = blockIdx.x % (GROUP * tiles_n);
     int high = min(GROUP, tiles_m - band * GROUP);
@@ -170,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
 
     int warp = threadIdx.x / 32, warp_row = warp / WARPS_N * WARP_M, warp_column = warp % WARPS_N * WARP_N;
     bool whole = top + BLOCK_M <= m && across + BLOCK_N <= n;
-    unsigned each = (unsigned)phases_each * BLOCK_K;  // of k, which is below 2^31; rounded up it may not be
+    unsigned each = (unsigned)phases_each * BLOCK_K;  // of k; rounded up it may exceed 2^31
     int begin = blockIdx.z * each, stop = (int)min((unsigned)k, begin + each);
 
     unsigned stages = (unsigned)__cvta_generic_to_shared(memory);
@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
     unsigned lane_n = lane_offset<OperandN::LINE_BYTES, N_ALONG_K, OperandN::BY_MATRIX, true>(warp_column);
     OperandM from_m(M, ldm, top, begin);
     OperandN from_n(N, ldn, across, begin);
-    int left = stop - begin;  // of k that no copy has been asked for
+    int left = stop - begin;  // of k whose copies are not issued yet
 
     Sum sums[MATS][COLS][4];
     #pragma unroll
@@ -216,7 +216,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
         filling = filling + STAGE_BYTES == end ? stages : filling + STAGE_BYTES;
     }
     wait_groups<0>();
-    __syncthreads();  // all tiles have been used: their memory takes the sums
+    __syncthreads();  // all tiles have been read: their memory takes the sums
     if (top + warp_row >= m || across + warp_column >= n) return;
 
     int lane = threadIdx.x % 32, row = top + warp_row, column = across + warp_column;
@@ -240,7 +240,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
                     made[e] = finish(sums[i][j][half * 2 + e], held, bias, epilogue);
                 }
                 Result* to = reinterpret_cast<Result*>(staged + slot * PITCH);
-                if (TURNED_N) {
+                if (TRANSPOSED_N) {
                     to[column_of(j, lane % 4 * 2)] = narrow(made[0]);
                     to[column_of(j, lane % 4 * 2 + 1)] = narrow(made[1]);
                 } else

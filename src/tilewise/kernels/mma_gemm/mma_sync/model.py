@@ -1,8 +1,8 @@
-"""The mma.sync kernel as the planner sees it: its tiles, what it takes, how operands reach it, and its model.
+"""The mma.sync kernel for the planner: its tiles, the routes of operands, and its cost model.
 
-It is the tensor-core kernel of cards before and beside Hopper, from Turing on, and of float64 on Hopper. Operands are
-copied where they lie, in pieces of 16, 8 or 4 bytes as their lines allow. Lines that start on no 4 bytes are realigned
-first (`kernels/transforms/realign.cu`), and so are others where small copies would hold the tensor cores up.
+It is the tensor-core kernel of all cards from Turing on except Hopper, and of float64 on Hopper. Operands are copied by
+16, 8 or 4 bytes, as their alignment allows. Lines that are not aligned to 4 bytes are realigned first
+(`kernels/transforms/realign.cu`), and so are others where small copies would stall the tensor cores.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tilewise.core.machine import Machine, arch_number, shared_limit
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.core.tuning import class_of, preferred
-from tilewise.kernels.by_configs import Table, soonest, timed
+from tilewise.kernels.by_configs import Table, fastest, timed
 from tilewise.kernels.capabilities import AMPERE, HOPPER, TURING, elements_of, tensor_name
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.mma_gemm.mma_sync.seconds import (
@@ -46,9 +46,9 @@ from tilewise.kernels.transforms.sums import sum_of
 from tilewise.system.machine_code import Row, Rows
 
 KERNEL = "mma_sync"
-IDEA = "tiles come in by asynchronous copies, warps multiply them on tensor cores, from registers"
+IDEA = "tiles are copied asynchronously to shared memory, warps multiply them on tensor cores (mma.sync)"
 PHASE_BYTES = 128  # of k, of most tiles
-VECTORS = (16, 8, 4)  # bytes of a copy, of both operands alike
+VECTORS = (16, 8, 4)  # bytes of a copy, the same for both operands
 
 
 @dataclass(frozen=True)
@@ -79,16 +79,16 @@ class MmaTile:
         return (self.rows + self.cols) * self.phase
 
     def stages(self, arch: str) -> int:
-        """As many as the blocks of a multiprocessor can have, and no more than help."""
+        """As many as fit with `resident` blocks, up to five phases."""
         whole, number = shared_limit(arch), arch_number(arch)
-        if number < AMPERE:  # two buffers, by way of registers; no kilobyte of each block is the driver's
+        if number < AMPERE:  # two buffers, through registers; the driver reserves no kilobyte of each block
             return min(2, whole // self.resident // self.stage_bytes)
         each = whole if self.resident == 1 else (whole + 1024) // self.resident - 1024
         return min(5 * PHASE_BYTES // self.phase, each // self.stage_bytes)
 
     def takes(self, n_along_k: bool, vector: int) -> bool:
-        """Whether registers suffice: beside 64 × 64 sums of a warp there are none for the addresses of many small
-        copies, and with k along N's lines none for all of M's fragments."""
+        """Whether registers suffice: a warp with 64 × 64 sums has none left for the addresses of many small copies,
+        nor, with N contiguous along k, for all of M's fragments."""
         crowded = self.rows // self.warps_m * (self.cols // self.warps_n) >= 64 * 64
         if max(self.rows, self.cols) * self.phase // vector > 16 * self.threads:
             return False
@@ -160,29 +160,29 @@ class MmaConfig:
     routes: tuple[str, str]  # how M and N reach it
     vector: int  # bytes of a copy of either
     parts: int = 1  # that k is cut into
-    edge_rows: int = 0  # last rows and columns of P that the kernels for few make: tiles for them would be nearly empty
+    edge_rows: int = 0  # last rows and columns of P, computed by the GEMV kernels: tiles for them would be nearly empty
     edge_cols: int = 0
-    tuned: bool = field(default=False, compare=False)  # chosen by measurement, not by the model alone
+    tuned: bool = field(default=False, compare=False)  # by a tuned table
 
     def spec(self) -> str:
-        """As tables of measured ways name it."""
+        """Its name in tuned tables."""
         t, edges = self.tile, " edges" if self.edge_rows or self.edge_cols else ""
         cut = f" k/{self.parts}" if self.parts > 1 else ""
         rolling = " rolling" * t.rolling + f" p{t.phase}" * (t.phase < PHASE_BYTES)
         return f"{t.rows}x{t.cols}w{t.warps_m}x{t.warps_n}r{t.resident}{rolling} {', '.join(self.routes)}{edges}{cut}"
 
-    def words(self) -> list[str]:
-        """What is special about it, a sentence each."""
+    def notes(self) -> list[str]:
+        """Notes of the plan."""
         reasons = {
             REALIGNED: "is realigned first, onto 128-byte lines",
             PACKED: "is packed first: elements apart, or another dtype",
         }
         words = [f"{name} {reasons[how]}" for name, how in zip("MN", self.routes, strict=True) if how in reasons]
         if self.vector < 16:
-            words += [f"{name} is copied {self.vector} bytes at a time: its lines start on no 16" for name in "MN"]
+            words += [f"{name} is copied {self.vector} bytes at a time: it is not aligned to 16" for name in "MN"]
         if self.edge_rows or self.edge_cols:
             edges = f"{self.edge_rows} rows, {self.edge_cols} columns of P"
-            words.append(f"thin edges ({edges}) are made by the kernels for few rows, after the rest")
+            words.append(f"thin edges ({edges}) are computed by the GEMV kernels, after the rest")
         if self.parts > 1:
             words.append(f"k is cut into {self.parts} parts, whose sums are added up in a fixed order")
         return words
@@ -193,7 +193,7 @@ class MmaConfig:
 
 
 def line_bytes(layout: Layout, rows: int, cols: int, size: int) -> int:
-    """What all lines of an operand start on: 16 bytes, 8, 4, or fewer; 0 where it has no lines."""
+    """The alignment of an operand's lines in bytes, 16 at most; 0 where it has no lines."""
     lines = contiguous_lines(layout, rows, cols)
     return 0 if lines is None else _start(layout, lines, size)
 
@@ -228,9 +228,8 @@ def tiles_of(rate: str, size: int, arch: str) -> tuple[MmaTile, ...]:
 def in_the_set(
     rate: str, size: int, machine: Machine, requested: bool = False
 ) -> tuple[tuple[MmaTile, ...], tuple[int, ...]]:
-    """The tiles, and the bytes of a copy, that are taken: all of them where this kernel is `requested` by its name. On
-    Hopper halves go to wgmma_half but for small ones with odd lines (of 447 random shapes, each timed in every way, the
-    other tiles would win 0.05 %)."""
+    """The tiles and copy widths to choose from: all where this kernel is `requested` by name. On Hopper halves use
+    wgmma_half except small ones with unaligned lines (the other tiles would gain 0.05 % of 447 random shapes)."""
     tiles = tiles_of(rate, size, machine.arch)
     if size == 2 and arch_number(machine.arch) == HOPPER and not requested:
         return tiles[5:], VECTORS[2:]
@@ -246,14 +245,14 @@ def best_config(problem: Problem, machine: Machine, requested: bool = False) -> 
     tuned_here = table is not None and table.measured(f"{KERNEL} {problem.dtype.name}", sizes)
     key = tuning_class(problem) if tuned_here else ""
     if table is None or key not in table.entries:
-        return soonest(tables(problem, machine, requested), problem.largest)
+        return fastest(tables(problem, machine, requested), problem.largest)
     every = [(seconds, number, one) for number, (one, seconds) in enumerate(timed(tables(problem, machine)))]
     seconds, best, tuned = preferred(every, key, table)
     return seconds, replace(best, tuned=tuned)
 
 
 def tuning_class(problem: Problem) -> str:
-    """What kind of product this is, for tables of measured ways."""
+    """The key of the product's class in tuned tables."""
     p, size = problem, problem.dtype.itemsize
     columns = along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
     starts = line_bytes(p.layout_m, p.m, p.k, size), line_bytes(p.layout_n, p.k, p.n, size)
@@ -303,7 +302,7 @@ def _table_of(rate: str, size: int, machine: Machine, requested: bool) -> tuple[
 
 
 def _given(p: Problem, machine: Machine, requested: bool = True) -> tuple[list[Pair], Row]:
-    """How operands may come, and what all rows share."""
+    """Pairs of routes, and the numbers that all rows share."""
     (of_m, of_n), bandwidth = elements_of(p, machine), machine.bandwidth
     size, f = of_m.itemsize, coefficients(f"mma_sync {of_m.itemsize}")
     for_m = _routes(p.layout_m, p.m, p.k, p.dtype_m, of_m)
@@ -327,14 +326,14 @@ def _given(p: Problem, machine: Machine, requested: bool = True) -> tuple[list[P
 
 
 def _may_have_edges(p: Problem) -> tuple[bool, bool]:
-    """Whether the kernels for few can make the last rows and columns of P as operands lie."""
+    """Whether the GEMV kernels can compute the last rows and columns of P with these layouts."""
     if p.epilogue or p.members > 1 or max(p.m, p.n) < THIN_FROM:
-        return False, False  # those apply none, and are launched member by member
+        return False, False  # the GEMV kernels apply no epilogue, and are launched member by member
     return lines_of_long(p, False) is not None, lines_of_long(p, True) is not None
 
 
 def _config(number: int, pairs: list[Pair], p: Problem, machine: Machine, requested: bool = True) -> MmaConfig:
-    """What a row stands for."""
+    """The configuration of a row."""
     tile = _table(p, machine, requested)[0][number // (FORMS * PAIRS)]
     (routes, vector), form = pairs[number // FORMS % PAIRS], number % FORMS
     if form == EDGED:
@@ -357,11 +356,11 @@ def tables(problem: Problem, machine: Machine, requested: bool = True) -> list[T
 
 
 def mma_rate(problem: Problem, machine: Machine) -> float:
-    """Steps a second by mma.sync: half of what Hopper has for warpgroups, at the clock it holds; elsewhere all."""
+    """Steps a second by mma.sync: on Hopper 0.46 of wgmma's rate, elsewhere the whole rate."""
     return _mma_rate(tensor_name(problem), problem.dtype.itemsize, machine)
 
 
 def _mma_rate(name: str, size: int, machine: Machine) -> float:
     halved = arch_number(machine.arch) == HOPPER and size < 8
-    whole = machine.tensor_rate(name) or machine.step_rate(name)  # a card without them multiplies by its plain cores
+    whole = machine.tensor_rate(name) or machine.step_rate(name)  # without tensor cores: the plain cores' rate
     return whole * (0.46 if halved else 1.0)

@@ -1,4 +1,4 @@
-// The copies of one operand: which thread copies what, and where it goes in a stage.
+// The copies of one operand into a stage.
 
 #define THREADS (WARPS_M * WARPS_N * 32)
 #define WARP_M (BLOCK_M / WARPS_M)
@@ -8,10 +8,10 @@
 #define BLOCK_K (PHASE_BYTES / SIZE)
 #define STEPS (BLOCK_K / STEP_K)  // products of fragments in a phase
 #define STAGE_BYTES ((BLOCK_M + BLOCK_N) * PHASE_BYTES)
-#define AHEAD (STAGES - 1 - ROLLING)  // phases whose copies are on their way
-#define TURNED_M (SIZE == 1 && !M_ALONG_K)
-#define TURNED_N (SIZE == 1 && !N_ALONG_K)
-#define AS_READ 1  // when elements are rounded to tf32,
+#define AHEAD (STAGES - 1 - ROLLING)  // phases whose copies are in flight
+#define TRANSPOSED_M (SIZE == 1 && !M_ALONG_K)
+#define TRANSPOSED_N (SIZE == 1 && !N_ALONG_K)
+#define AS_READ 1  // elements are rounded to tf32 when they are read,
 #define BEHIND 2   // or one row of products later
 #define PITCH (WARP_N * (int)sizeof(Result) + 16)  // of a staged row
 
@@ -26,7 +26,7 @@ struct Operand {
     static constexpr bool BY_MATRIX = SIZE == 2 || (SIZE < 8 && ALONG_K) || BYTE_PAIRS;  // read by ldmatrix
     static_assert(THREADS % PIECES == 0 && LINES % EVERY == 0 && LINE_BYTES >= (ALONG_K ? 64 : 128), "copied evenly");
 
-    // Which chunk of a line changes places with which.
+    // Swizzle of a line's 16-byte chunks.
     static __device__ __forceinline__ int swizzle(int line) {
         if constexpr (BY_MATRIX && ALONG_K && LINE_BYTES == 64) return line >> 1 & 3;
         else if constexpr (BY_MATRIX && !ALONG_K && SIZE == 1) return (line & 1) | (line >> 1 & 6);
@@ -35,9 +35,9 @@ struct Operand {
 
     const unsigned char* from;  // this thread's first copy
     long long lead;             // bytes from line to line
-    int line, start;            // of that copy: its line, and where in it
+    int line, start;            // its line, and offset in the line
 #if REGISTER_STAGED
-    unsigned staged[COPIES][VECTOR_BYTES / 4], places[COPIES];  // what was loaded, and where it goes
+    unsigned staged[COPIES][VECTOR_BYTES / 4], places[COPIES];  // loaded data, and target addresses
 #endif
 
     __device__ __forceinline__ Operand(const Element* operand, long long lead_elements, int first, int begin)

@@ -1,4 +1,4 @@
-"""The launches of `mma_sync`: operands as they lie or realigned, the product, and the parts of k added up."""
+"""The launches of `mma_sync`: realigning operands where needed, the product, and adding up the parts of k."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tilewise.kernels.transforms.sums import sum_of
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:
-    """M and N have lines of elements side by side, P rows."""
+    """M and N are row-major or column-major, P is row-major."""
     p, config = plan.problem, plan.config
     assert isinstance(config, MmaConfig)
     ready, moved = [given.M, given.N], []
@@ -42,13 +42,13 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:
 
 
 def _added_apart(plan: Plan) -> bool:
-    """Whether `add_parts` adds onto what P holds, so that one kernel less knows of that."""
+    """Whether `add_parts` accumulates onto P: so the set of texts has no ACCUMULATE variants."""
     p = plan.problem
     return p.accumulate and p.members == 1
 
 
 def _edges(plan: Plan, given: Operands, config: MmaConfig) -> list[AnyStep]:
-    """The last rows of P, and what is left of its last columns."""
+    """The last rows of P, and the rest of its last columns."""
     p, M, N, P, edges = plan.problem, given.M, given.N, given.P, list[AnyStep]()
     m, n = p.m - config.edge_rows, p.n - config.edge_cols
     if config.edge_rows:
@@ -61,7 +61,7 @@ def _edges(plan: Plan, given: Operands, config: MmaConfig) -> list[AnyStep]:
 
 
 class _Product:
-    """The product of operands that are where the kernel wants them."""
+    """The product of operands in layouts that the kernel takes."""
 
     def __init__(self, plan: Plan, M: Placed, N: Placed, given: Operands, sums: Address | None) -> None:
         p, config = plan.problem, plan.config
@@ -76,7 +76,7 @@ class _Product:
         self._parts = max(1, math.ceil(math.ceil(p.k * size / config.tile.phase) / self._each))
 
     def stack_launches(self) -> list[Launch]:
-        """One launch for all members of a stack that lie evenly."""
+        """One launch for all members at a constant stride."""
         runs = Runs(self._plan.problem.stack, [x.layout.stack for x in (self._M, self._N, self._P)])
         return [self.launch(first, count, runs.steps) for first, count in runs.starts()]
 
@@ -106,7 +106,7 @@ class _Product:
 
 
 def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
-    """The text for operands that lie so."""
+    """The text for these layouts."""
     p, config, arch = plan.problem, plan.config, plan.machine.arch
     assert isinstance(config, MmaConfig)
     store = math.gcd(16, P.pointer.alignment, *(s * P.dtype.itemsize for s in (P.lead, *P.layout.stack)))
@@ -122,18 +122,18 @@ def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
         apart,
     )
     stages, right = config.tile.stages(arch), N.dtype if N.dtype != M.dtype else None
-    epilogue = PLAIN if apart else p.epilogue  # behind the sum of all parts, and once: `add_parts` has it
-    text = render_mma_sync.named(M.dtype, p.result, config.tile, stages, form, epilogue, generation(arch), right)
-    return stacked.named(text, ("M", "N", "P"))
+    epilogue = PLAIN if apart else p.epilogue  # `add_parts` applies it once, to the sum of all parts
+    text = render_mma_sync.key(M.dtype, p.result, config.tile, stages, form, epilogue, generation(arch), right)
+    return stacked.key(text, ("M", "N", "P"))
 
 
 def _whole(extent: int) -> int:
-    """The lead of a matrix of sums: they are written 16 bytes at a time."""
+    """The leading dimension of a matrix of sums, stored by 16 bytes."""
     return -(-extent // 4) * 4
 
 
 def _vector(x: Placed) -> int:
-    """Bytes that a copy may take: what all lines start on."""
+    """The alignment of all lines in bytes, 16 at most: the copy width."""
     count, _, lead = x.lines
     strides = (*(() if count <= 1 else (lead,)), *x.layout.stack)
     return math.gcd(16, x.pointer.alignment, *(stride * x.dtype.itemsize for stride in strides))

@@ -1,4 +1,4 @@
-"""What the mma.sync kernel is expected to take: one formula for every tile, pair of routes and form."""
+"""Expected time of the mma.sync kernel: one formula for every tile, pair of routes and form."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import sqrt
 from tilewise.kernels.shared.residency import crowded, in_waves
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
-WHOLE, CUT, CUT_TWICE, EDGED = range(4)  # a product whole, k in parts (of one wave, of two), or but thin edges
+WHOLE, CUT, CUT_TWICE, EDGED = range(4)  # forms: whole, split-K (one wave, two waves), thin edges apart
 FORMS, PAIRS = 4, 4  # of a tile: forms, and pairs of routes at most
 CORES_FROM, ROOMS, PAIRS_FROM = 8, 14, 19  # where a row's phases and rooms begin, and what is given of each pair
 MAX_PARTS = 64  # of k,
@@ -16,8 +16,8 @@ THIN, THIN_FROM = 4, 1024  # so few rows or columns beyond whole tiles are made 
 
 
 def parts_of(tiles: int, phases: int, at_once: int, members: int, form: int) -> int:
-    """k is cut where tiles alone would leave much of the card idle: into as many parts as make whole waves of blocks,
-    one or two; 0 where it is not."""
+    """Split-K where tiles leave much of the card idle: parts that fill one or two waves of blocks; 0 where k is not
+    split."""
     slots, deepest = at_once // max(1, tiles), min(MAX_PARTS, phases // FEWEST_PHASES)
     first, second = min(deepest, slots), min(deepest, 2 * at_once // max(1, tiles))
     if form == CUT:

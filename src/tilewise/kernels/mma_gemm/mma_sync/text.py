@@ -12,7 +12,7 @@ from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.problem import Problem
 from tilewise.kernels.capabilities import elements_of, tensor_name
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.mma_gemm.mma_sync.model import MmaTile, in_the_set
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.fragments import AMPERE, ATOMS, product_of_fragments
@@ -27,23 +27,23 @@ GROUP = 8  # rows of tiles that are walked together, so that their columns of N 
 
 @dataclass(frozen=True)
 class Form:
-    """How operands lie and sums leave: bytes of a copy, of a store; whether k lies side by side."""
+    """Contiguity along k of M and N, bytes of a copy and of a store, accumulate."""
 
     m_along_k: bool
     n_along_k: bool
     vector: int = 16
     store: int = 16
     accumulate: bool = False
-    split: bool = False  # sums are stored as they are, though P is of another dtype
+    split: bool = False  # stores sums unrounded, for `add_parts`
 
 
 def generation(arch: str) -> int:
-    """The compute capability that a card shares its instructions with, as far as this text uses them."""
+    """The compute capability whose instructions this text uses on an arch."""
     number = arch_number(arch)
     return next(first for first in (90, 80, 0) if number >= first) if number != 75 else 75
 
 
-@Written
+@KeyedRenderer
 def render_mma_sync(
     dtype: DType,
     result: DType,
@@ -102,20 +102,20 @@ def form_of(
     accumulate: bool = False,
     apart: bool = False,
 ) -> Form:
-    """The form of operands that lie so; `apart`: sums are stored as they are, for `add_parts`. P is stored by 16 bytes
-    or, where its rows do not start so, by as few as may be."""
+    """The form for these layouts; `apart`: sums are stored unrounded, for `add_parts`. P is stored by 16 bytes or,
+    where it is not aligned to 16, by the fewest."""
     split = apart and (sum_of(dtype) != result or accumulate)
     store = 16 if apart or store == 16 else min(4, result.itemsize) if result.itemsize < 8 else 8
     return Form(m_along_k, n_along_k, vector, store, accumulate, split)
 
 
 def texts(problem: Problem, machine: Machine) -> Iterator[str]:
-    """Of one epilogue; sums of parts of k have theirs in `add_parts`."""
+    """All texts with one epilogue; for split-K `add_parts` has the epilogue."""
     (dtype, right), result, epilogue = elements_of(problem, machine), problem.result, problem.epilogue
     other = right if right != dtype else None
-    yield render_realign.named()
+    yield render_realign.key()
     for accumulate, shares in product(onto(problem, machine), (1, 8)):
-        yield render_add_parts.named(problem.dtype, result, accumulate, shares, epilogue)
+        yield render_add_parts.key(problem.dtype, result, accumulate, shares, epilogue)
     tiles, vectors = in_the_set(tensor_name(problem, machine), dtype.itemsize, machine)
     for tile in tiles:
         stages = tile.stages(machine.arch)
@@ -129,5 +129,5 @@ def texts(problem: Problem, machine: Machine) -> Iterator[str]:
                 for store, apart in ((16, False), (1, False), (16, True))
             }
             for form, finish in sorted(forms, key=repr):
-                text = render_mma_sync.named(dtype, result, tile, stages, form, finish, generation(machine.arch), other)
-                yield stacked.named(text, ("M", "N", "P"))
+                text = render_mma_sync.key(dtype, result, tile, stages, form, finish, generation(machine.arch), other)
+                yield stacked.key(text, ("M", "N", "P"))

@@ -1,4 +1,4 @@
-"""Products of a short k on tensor cores as the planner sees them: what a warp holds of N, where P's rows are cut."""
+"""Cost model of `short_k`: the columns of N that a warp holds, and the cut of P's rows."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tilewise.kernels.coefficients import coefficients
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "short_k"
-IDEA = "a short k on tensor cores: P leaves in whole sectors from registers, whatever its stride; lines start anywhere"
+IDEA = "a short k on tensor cores: P is stored from registers by whole sectors, for any stride and alignment"
 ROWS = 16  # of P, that a warp makes at a time
 WARPS = 4  # of a block
-SECTOR = 32  # bytes: what rows of P are cut at
+SECTOR = 32  # bytes: rows of P are cut at multiples
 TRANSPOSED_BYTES = 32  # what transposed rows start on
 READ_BYTES = 8  # that a lane reads of a line at once, where it may
-WAVES = (0.5, 1.0)  # of blocks: half of a card's room leaves the next launch some
+WAVES = (0.5, 1.0)  # of blocks: half a wave leaves room for the next launch
 
 
 @dataclass(frozen=True)
 class Held:
-    """What a warp has of N in registers: `cols` columns, `steps` of k; `resident` blocks share a multiprocessor."""
+    """A warp's part of N in registers: `cols` columns, `steps` of k; `resident` blocks a multiprocessor."""
 
     cols: int
     steps: int
@@ -62,17 +62,17 @@ def step_of(dtype: DType) -> int:
 
 
 def lead_of(problem: Problem) -> int:
-    """From row to row of P, or of the scratch memory that it is made in."""
+    """The leading dimension of P, or of its copy in scratch memory."""
     return problem.layout_p.leading_dimension(problem.m, problem.n) or problem.n
 
 
 def classes_of(problem: Problem) -> int:
-    """Rows of P so far apart start equally far behind a boundary of sectors."""
+    """The distance of rows of P with the same misalignment from sectors."""
     return SECTOR // math.gcd(lead_of(problem) * problem.dtype.itemsize, SECTOR)
 
 
 def across_of(n: int, cols: int) -> int:
-    """Warps of a block side by side: the others take other rows."""
+    """Warps of a block side by side; the others take other rows."""
     return WARPS if n > 2 * cols else 1
 
 
@@ -93,7 +93,7 @@ def row_warps(problem: Problem, config: ShortConfig, units: int) -> int:
 
 
 def width_of(problem: Problem, side: str) -> int:
-    """Bytes of an operand's line that may be read at once."""
+    """Bytes of a load of an operand's line."""
     p, size = problem, problem.dtype.itemsize
     layout, apart, along = (p.layout_m, p.layout_m.row, p.layout_m.col)
     if side == "N":
@@ -108,7 +108,7 @@ def width_of(problem: Problem, side: str) -> int:
 
 
 def slow_sides(problem: Problem) -> str:
-    """Operands whose lines are not read READ_BYTES at once; those of a stack are not transposed."""
+    """Operands that are loaded by less than READ_BYTES; none of a stack, which is not transposed."""
     if problem.stack:
         return ""
     return "".join([side for side in "MN" if width_of(problem, side) < READ_BYTES])
@@ -127,8 +127,8 @@ def geometry(problem: Problem, config: ShortConfig) -> Geometry:
     return Geometry((32 * WARPS, 1), ROWS * WARPS // across, across * held.cols, depth, 0)
 
 
-APART = 1.6  # times as long loads of M take where its rows lie side by side, and those of a class apart
-IN_L2, BEYOND_L2 = 20e6, 60e6  # bytes of P: all that is stored stays there, and hardly any of it
+APART = 1.6  # factor of M's loads where M is column-major and a class's rows are not neighbours
+IN_L2, BEYOND_L2 = 20e6, 60e6  # bytes of P that stay in L2 after the stores; of which hardly any do
 
 
 @Formula
@@ -192,7 +192,7 @@ def _given(p: Problem, machine: Machine) -> Row:
 
 
 def tables(problem: Problem, machine: Machine) -> list[Table]:
-    """What holds all of k, as operands lie and with those transposed that are slow to read."""
+    """Configurations that hold all of k, with operands unchanged, or with slowly read ones transposed."""
     every, rows = _table(problem.dtype.itemsize)
 
     def config(number: int) -> ShortConfig:

@@ -1,22 +1,21 @@
-// short_k: products whose k is so short that storing P takes the time. A warp keeps COLS columns of N in registers, all of
-// their k, and makes 16 rows of P after the other; every lane of it has 16 neighbouring bytes of a row in its registers,
-// which it stores as they are. No shared memory, no barrier: the next rows of M are on their way while these are multiplied.
+// short_k: products with a k so short that storing P takes most of the time. A warp keeps COLS columns of N with all of k in registers
+// and computes 16 rows of P after another; each lane has 16 neighbouring bytes of a row, and stores them directly. No shared memory, no
+// barrier: the next rows of M are loaded while these are multiplied.
 //
-// Layout: a line is a column of N or a row of M. Which k, row and column a fragment's stands for is free, as long as both
-//   operands agree: lane (g, t) has four neighbouring halves (two float32) of the lines' k, one load where lines start on 8
-//   bytes; and of its rows g and g + 8 the columns t * CHUNK to the next.
-// Rows of P start anywhere. Rows `classes` apart start equally far behind a boundary, so a warp takes rows of one class,
-//   and its columns begin so much further left: stores are whole sectors, whatever P's stride. (A sector that two warps
-//   store parts of costs a read of memory: a P of 230 MB took half as long again.)
-// Edges: k is filled with 0 up to a whole step in both operands. Beyond M and N the last line is read again, and what
-//   comes of it is not stored.
+// Layout: a line is a column of N or a row of M. The mapping of k, rows and columns to fragments is free as long as both operands use
+//   the same: lane (g, t) has four neighbouring halves (two float32) of k, one load where lines are aligned to 8 bytes; and, of rows g
+//   and g + 8, columns from t * CHUNK to the next.
+// Alignment: rows of P `classes` apart have the same misalignment. A warp takes rows of one class, and its columns begin that much
+//   further left: stores are whole sectors, for any stride of P. (A sector that two warps store parts of costs a read of memory:
+//   a P of 230 MB took half as long again.)
+// Edges: k is padded with 0 to a whole step in both operands. Outside M and N the last line is read again; its results are not stored.
 
 #define CHUNK (16 / SIZE)   // elements of 16 bytes
 #define PARTS (CHUNK / 2)   // fragments of which a lane's sums of a row are 16 bytes
 #define SPAN (PARTS * 8)    // columns of so many fragments: 64 bytes of a row
 #define FRAGMENTS (COLS / 8)
 #define QUADS (FRAGMENTS / PARTS)
-#define EACH (STEP / 4)     // k of a step that a lane has of a line
+#define EACH (STEP / 4)     // k of a step that a lane has of each line
 
 typedef unsigned Line[STEPS][2];  // a lane's part of a line
 
@@ -32,7 +31,7 @@ static __device__ __forceinline__ void keep_first(unsigned (&words)[2], int coun
     }
 }
 
-// This lane's k of a line, `width` bytes at a time. Words that begin before k end within the line's own memory.
+// Loads this lane's k of a line, `width` bytes at a time. A load that begins before k's end stays inside the line.
 static __device__ __forceinline__ void load_line(Line& to, const Element* line, long long apart, int k, int width) {
     int t = threadIdx.x % 4;
     if (width == 8) {
@@ -59,7 +58,7 @@ static __device__ __forceinline__ void load_line(Line& to, const Element* line, 
     }
 }
 
-// Zeros behind k; not where a line is loaded, so that nobody waits for it there.
+// Clears elements beyond k; apart from the loads, so that these are not waited for.
 static __device__ __forceinline__ void fill_tail(Line& line, int k) {
     #pragma unroll
     for (int s = 0; s < STEPS; ++s) keep_first(line[s], k - s * STEP - threadIdx.x % 4 * EACH);
@@ -81,17 +80,16 @@ static __device__ __forceinline__ void store_words(Element* line, const unsigned
     }
 }
 
-// `width_m`, `width_n`: bytes of a line that are read at a time; `classes`: of rows of P, whose rows start equally far
-// behind a boundary of SECTOR bytes; `across`: warps of a block side by side; `row_warps`: that share the rows, a multiple
-// of `classes`.
+// `width_m`, `width_n`: bytes of a load; `classes`: rows of P with the same misalignment from SECTOR bytes are `classes` apart;
+// `across`: warps of a block side by side; `row_warps`: warps that share the rows, a multiple of `classes`.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) short_k(
     const Element* __restrict__ M, const Element* __restrict__ N, Element* P, int m, int k, int n,
     long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, int width_m, int width_n,
     int classes, int across, int panels, int row_warps,
     long long step_M, long long step_N, long long step_P)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     M += blockIdx.y * step_M, N += blockIdx.y * step_N, P += blockIdx.y * step_P;
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     int left = (blockIdx.x % panels * across + warp % across) * COLS;

@@ -1,4 +1,4 @@
-"""Tiles of a warp as the planner sees them: which tile, and how many warps and blocks share its k."""
+"""Cost model of `sliced_k`: a warp's tile, and the warps and blocks that split its k."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tilewise.kernels.shared.residency import clusters_of, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "sliced_k"
-IDEA = "a warp makes a tile over a slice of k by itself; warps and a cluster's blocks share a tile's k: any layout"
+IDEA = "a warp computes a tile over a slice of k by itself; split-K over warps and a cluster's blocks: any layout"
 LARGEST = 2**34  # steps of one member beyond which large tiles always win
 STEP = 8  # of k, that a warp takes at a time
-GRAIN = {8: 8, 4: 16}  # columns that a tile has more or fewer of, by bytes of an element
+GRAIN = {8: 8, 4: 16}  # columns of a tile come in multiples of this, by bytes of an element
 MOST_WARPS = 8
-MOST_STRIDE = 2**31  # bytes from line to line
+MOST_STRIDE = 2**31  # bytes
 TEAMS = ((4, 1), (4, 2), (4, 4), (8, 1), (8, 2), (8, 4), (8, 8))  # warps of a block, and how many of them share a tile
 
 
 @dataclass(frozen=True)
 class SlicedTile:
-    """What a warp makes. `stages` of its lines are in shared memory; `resident` blocks of MOST_WARPS share a unit."""
+    """A warp's tile, with `stages` of k in shared memory; `resident` blocks of MOST_WARPS a multiprocessor."""
 
     rows: int
     cols: int
@@ -85,13 +85,13 @@ NEAR = Condition(_is_near, f"takes rows and columns less than {MOST_STRIDE:,} by
 
 
 def tiles_of(problem: Problem, config: SlicedConfig) -> tuple[int, int]:
-    """Down and across the tile's own way."""
+    """Tiles down and across, in the tile's orientation."""
     sides = (problem.n, problem.m) if config.transposed else (problem.m, problem.n)
     return math.ceil(sides[0] / config.tile.rows), math.ceil(sides[1] / config.tile.cols)
 
 
 def teams_across(problem: Problem, config: SlicedConfig) -> int:
-    """Tiles of a block that lie across: a square of them where P is wide enough, so that they share most lines."""
+    """Tiles of a block side by side: a square of tiles where P is wide enough, which shares the most loads."""
     _, across = tiles_of(problem, config)
     return min(_widest(config.warps // config.slices), 1 << (across - 1).bit_length())
 

@@ -1,15 +1,15 @@
-// What both kinds of cores have alike: how an operand lies, and when reading begins.
+// The operand's layout, and the start of reading, for both kinds of cores.
 
 extern __shared__ __align__(128) unsigned char memory[];
 
-// What has been reckoned so far is there before the kernel before is done; nothing has been read.
-static __device__ __forceinline__ void begin() {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+// Addresses are computed before this, while the kernel before still runs; nothing has been read.
+static __device__ __forceinline__ void sync_grids() {
+    wait_on_dependent_grids();
+    launch_dependent_grids();
 }
 
-static __device__ __forceinline__ void now(const unsigned char*& at) { asm volatile("" : "+l"(at)); }
-static __device__ __forceinline__ void now(int& number) { asm volatile("" : "+r"(number)); }
+static __device__ __forceinline__ void pin(const unsigned char*& at) { asm volatile("" : "+l"(at)); }
+static __device__ __forceinline__ void pin(int& number) { asm volatile("" : "+r"(number)); }
 
 struct Operand {
     const unsigned char* at;

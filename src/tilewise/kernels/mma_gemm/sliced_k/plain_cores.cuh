@@ -1,16 +1,16 @@
-// A warp's tile of float32 on plain cores: lines come into the warp's own shared memory by asynchronous copies, DEEP of k a
-// stage. A lane has 8 rows and TN / 4 columns of the tile, four by four, and multiplies them one k at a time.
+// A warp's tile of float32 on plain cores: operands are copied asynchronously to the warp's own shared memory, DEEP of k a stage.
+// A lane has 8 rows and TN / 4 columns of the tile, in fours, and multiplies them one k at a time.
 
 #define LANE_ROWS (TM / 8)
 #define LANE_COLS (TN / 4)
 #define DEEP 8
-#define PITCH_M (TM + 4)  // floats from k to k: copies along k and across it lie in different banks
+#define PITCH_M (TM + 4)  // floats from k to k: no bank conflicts for copies along k or across it
 #define PITCH_N (TN + 4)
 #define STAGE (DEEP * (PITCH_M + PITCH_N))
-#define ALONG 1    // how: neighbours of an operand lie along k,
-#define VECTORS 2  // or across it, and start on 16 bytes
+#define ALONG 1    // how: the operand is contiguous along k,
+#define VECTORS 2  // or across it, aligned to 16 bytes
 
-// The copies of one stage: `left` of k are left.
+// The copies of one stage, with `left` of k left.
 template <int LINES, bool WHOLE>
 static __device__ __forceinline__ void fetch(float* to, const Operand& x, int k0, int left) {
     int lane = threadIdx.x % 32;
@@ -91,8 +91,8 @@ static __device__ __forceinline__ void put_sums(float* own, const float (&sums)[
 #define ACROSS_BY_16 2
 #define ALONG_BY_16 3
 
-// A stage of one operand on its way through registers: LINES / 4 floats of a lane.
-template <int LINES> struct Way {
+// A stage of one operand in registers: LINES / 4 floats of a lane.
+template <int LINES> struct Staged {
     float of[LINES / 4];
     int mode;
 
@@ -161,7 +161,7 @@ template <int LINES> struct Way {
     }
 };
 
-// A tile of which P has up to WIDE columns; the rest is neither read nor multiplied.
+// A tile with up to WIDE columns of P; the others are neither read nor multiplied.
 template <int WIDE>
 static __device__ __forceinline__ void make(const Operand& M, const Operand& N, int from, int till, float* own) {
     constexpr int COLS = WIDE / 4, PITCH_WIDE = WIDE + 4, STAGE_WIDE = DEEP * (PITCH_M + PITCH_WIDE);
@@ -169,10 +169,10 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
     #pragma unroll
     for (int i = 0; i < LANE_ROWS * COLS; ++i) sums[i / COLS][i % COLS] = 0.0f;
     int lane = threadIdx.x % 32, up = lane / 4 * 4, across = lane % 4 * 4;
-    Way<TM> of_m;
-    Way<WIDE> of_n;
-    now(from), now(till), now(up), now(across);
-    begin();
+    Staged<TM> of_m;
+    Staged<WIDE> of_n;
+    pin(from), pin(till), pin(up), pin(across);
+    sync_grids();
     if (from < till) {
         of_m.load(M, from, till - from);
         of_n.load(N, from, till - from);
@@ -190,7 +190,7 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
         multiply_stage(sums, stage + up, stage + DEEP * PITCH_M + across, PITCH_WIDE);
         stage = stage == own ? own + STAGE_WIDE : own;
     }
-    __syncwarp();  // nobody reads a stage any more, where sums are written now
+    __syncwarp();  // all stages have been read: their memory takes the sums
     put_sums(own, sums, up, across);
 }
 
@@ -214,8 +214,8 @@ static __device__ __forceinline__ void make_tile(
     for (int i = 0; i < LANE_ROWS * LANE_COLS; ++i) sums[i / LANE_COLS][i % LANE_COLS] = 0.0f;
     int lane = threadIdx.x % 32, up = lane / 4 * 4, across = lane % 4 * 4;
     int filling = 0, here = 0;
-    now(from), now(till), now(up), now(across);
-    begin();
+    pin(from), pin(till), pin(up), pin(across);
+    sync_grids();
     #pragma unroll 1
     for (int k0 = from - (STAGES - 1) * DEEP; k0 < till; k0 += DEEP) {
         if (k0 >= from) {
@@ -225,12 +225,12 @@ static __device__ __forceinline__ void make_tile(
         int ahead = k0 + (STAGES - 1) * DEEP;
         fetch_stage(own + filling * STAGE, M, N, ahead, till - ahead);
         filling = filling + 1 == STAGES ? 0 : filling + 1;
-        if (k0 < from) continue;  // the first stages are only filled
+        if (k0 < from) continue;  // the prologue only fills stages
         multiply_stage(sums, own + here * STAGE + up, own + here * STAGE + DEEP * PITCH_M + across, PITCH_N);
         here = here + 1 == STAGES ? 0 : here + 1;
     }
     wait_groups<0>();
-    __syncwarp();  // nobody reads a stage any more, where sums are written now
+    __syncwarp();  // all stages have been read: their memory takes the sums
     put_sums(own, sums, up, across);
 }
 #endif

@@ -1,14 +1,14 @@
-// A warp's tile of float64 on tensor cores: fragments come straight from memory into registers, a step of 8 of k ahead.
-// Lanes of a fragment read 8 lines at 4 of k: whole sectors, whichever way an operand lies and wherever its lines start.
+// A warp's tile of float64 on tensor cores: fragments are loaded from global memory into registers, a step of 8 of k ahead.
+// Lanes of a fragment read 8 lines at 4 of k: whole sectors, for any layout and alignment.
 
 #define MATS (TM / 16)
 #define COLS (TN / 8)
 #define STEP 8
-#define PAIRS 1    // how: a lane takes neighbouring k, of both operands alike,
-#define VECTORS 2  // and of this one at once: its lines lie along k and start on 16 bytes
+#define PAIRS 1    // how: a lane takes two neighbouring k, in both operands,
+#define VECTORS 2  // by one load: this operand is contiguous along k and aligned to 16 bytes
 
-// A number, and with it the line it lies in on its way to the L2: the rest is read by the next steps. Volatile, so that it is
-// not read before the kernel before is done.
+// Loads a number and prefetches its 128 bytes to L2, which the next steps read. Volatile, so that it stays behind the wait for the
+// kernel before.
 static __device__ __forceinline__ double load(const unsigned char* at) {
 #ifdef __CUDA_ARCH__
     double x;
@@ -27,7 +27,7 @@ static __device__ __forceinline__ void load_two(const unsigned char* at, double&
 #endif
 }
 
-// COUNT lines of an operand, 8 apart: where this lane reads them.
+// This lane's addresses in COUNT lines of an operand, 8 apart.
 template <int COUNT> struct Lines {
     const unsigned char* at[COUNT];
     long long other, next;  // bytes to the lane's second k, and to the next step
@@ -42,7 +42,7 @@ template <int COUNT> struct Lines {
         for (int i = 0; i < COUNT; ++i)
             at[i] = x.at + (long long)min(x.first + i * 8 + lane / 4, x.last) * x.line_step + (long long)k * x.k_step;
         #pragma unroll
-        for (int i = 0; i < COUNT; ++i) now(at[i]);
+        for (int i = 0; i < COUNT; ++i) pin(at[i]);
     }
 
     __device__ __forceinline__ void read(double (&to)[COUNT][2]) {
@@ -74,7 +74,7 @@ template <int COUNT> struct Lines {
         for (int i = 0; i < COUNT; ++i) at[i] += next;
     }
 
-    // The last step, of which k is `left`: `own` is this lane's first k, `apart` how far on its second is.
+    // The last step, with `left` of k: `own` is this lane's first k, own + apart its second.
     __device__ __forceinline__ void read_last(double (&to)[COUNT][2], int left, int own, int apart) const {
         #pragma unroll
         for (int i = 0; i < COUNT; ++i) read_one_last(to[i], i, left, own, apart);
@@ -107,8 +107,8 @@ static __device__ __forceinline__ void put_sums(Element* part, const double (&su
 }
 
 #if ROLLING
-// A step, and what is read meanwhile of the next: nothing, all of it, or its last `left` of k. Rows of M are read over those
-// that have been multiplied.
+// A step, and the loads of the next one meanwhile: none, all, or its last `left` of k. Rows of M are loaded over those that have been
+// multiplied.
 #define NOTHING 0
 #define WHOLE 1
 #define LAST 2
@@ -145,7 +145,7 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
     Lines<2 * MATS> of_m(M, from);
     Lines<USED> of_n(N, from);
     int left = till - from;
-    begin();
+    sync_grids();
     of_m.read_last(m, left, own, apart);
     of_n.read_last(n, left, own, apart);
     of_m.go_on();
@@ -177,7 +177,7 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
         }
         left -= STEP;
     };
-    begin();
+    sync_grids();
     read(one);
     for (int steps = (till - from + STEP - 1) / STEP; steps > 0; steps -= 2) {
         read(two);
@@ -190,7 +190,7 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
 }
 #endif
 
-// Columns beyond P are neither read nor multiplied, eight by eight.
+// Columns outside P are neither read nor multiplied, in steps of eight.
 static __device__ __forceinline__ void make_tile(
     const Operand& M, const Operand& N, int from, int till, Element* part, int width)
 {

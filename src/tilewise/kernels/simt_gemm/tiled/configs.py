@@ -1,4 +1,4 @@
-"""How a semiring is stepped on a card's plain cores: what a word of M or N holds, and what a step costs.
+"""How a semiring's multiply-add is computed on plain cores: the packing of elements into words, and a step's cost.
 
 One element a word, two halves or shorts stepped as a pair, 32 truths as bits; integers by the instruction that adds and
 compares at once, floats from 0 up compared as integers, three at a time.
@@ -17,19 +17,19 @@ from tilewise.kernels.shared.steps import binary, step_slots
 
 @dataclass(frozen=True)
 class Config:
-    """How sums are stepped. `slots` are issue slots of a step, in float32 multiply-adds."""
+    """A step algorithm. `slots`: issue slots of a step, in float32 multiply-adds."""
 
-    name: str  # one of WAYS
+    name: str  # a key of CONFIGS
     word_bytes: int
     per_word: int  # elements along k that a word holds
     sum_words: int  # 4-byte registers of one sum
     slots: float
-    converts: bool = False  # words are wider than the elements, or hold many of them
-    enters: bool = False  # integers' "no edge" is another value while sums are made
+    converts: bool = False  # words are wider than the elements, or contain several
+    enters: bool = False  # integers' "no edge" is another value in accumulators
 
     @property
     def packs(self) -> bool:
-        """Words are not the elements as they lie: operands are packed first, which a step costs nothing."""
+        """Whether words differ from the elements, so that operands are packed first."""
         return self.converts or self.enters
 
     @property
@@ -51,7 +51,7 @@ CONFIGS = {
 
 @lru_cache(maxsize=1024)
 def config_of(algebra: Algebra, machine: Machine, nonnegative: bool = False, return_arg: bool = False) -> Config:
-    """The fastest way that gives the specified bits on this card."""
+    """The fastest algorithm on this card with the specified bits."""
     add, mul = binary(algebra.semiring.add), binary(algebra.semiring.mul)
     element, partial, number = algebra.element, algebra.partial, arch_number(machine.arch)
     size = max(4, element.itemsize)
@@ -88,8 +88,8 @@ INFINITE, LARGEST = 0x7F800000, 0x7F7FFFFF  # the bits of infinity, and of the l
 
 @lru_cache(maxsize=1024)
 def config_if_found(algebra: Algebra, machine: Machine) -> tuple[Config, int] | None:
-    """A faster way for operands whose words, as unsigned integers, are at most a limit, and that limit: then none is
-    below 0 or NaN. Where ∞ times 0 would be NaN, none may be infinite either."""
+    """A faster algorithm for operands whose words, as unsigned integers, do not exceed a limit (no negative, no NaN),
+    and the limit. Where ∞ times 0 would be NaN, it excludes ∞."""
     promised = config_of(algebra, machine, nonnegative=True)
     if promised.name == "three":
         return promised, INFINITE
@@ -99,7 +99,7 @@ def config_if_found(algebra: Algebra, machine: Machine) -> tuple[Config, int] | 
     return None
 
 
-# over truths: what a word of 32 does for add and mul, and what its sum starts from and must be to hold
+# over truths, 32 a word: the bit operations of add and mul, and the initial value of a sum
 BIT_OPERATIONS = {
     **{(a, m): ("|", "&", "0u") for a in ("or", "add", "max") for m in ("and", "mul", "min")},
     **{(a, m): ("&", "|", "0xffffffffu") for a in ("and", "mul", "min") for m in ("or", "add", "max")},

@@ -1,7 +1,7 @@
-// join: the pieces of k of P's last tiles, added up in the order of k, so that every run gives the same bits.
+// join: adds up the pieces of k of P's last tiles, in the order of k: the same bits in every run.
 //
-// Names: a plane holds one piece of all these tiles, tile by tile; the first of them is P's tile number `whole`.
-// Layout: a block takes THREADS * EACH cells of one tile, a thread EACH of them, THREADS apart, all on their way at once.
+// Names: a plane has one piece of all these tiles, tile by tile; the first is tile number `whole` of P.
+// Layout: THREADS * EACH cells of one tile a block, EACH of them a thread, THREADS apart, loaded together.
 
 #define THREADS 256
 #define EACH 8
@@ -11,9 +11,9 @@
 extern "C" __global__ void __launch_bounds__(THREADS) join(
     const Partial* __restrict__ planes, Result* P, int whole, int m, int n, long long ldp, int pieces)
 {
-    static_assert(CELLS % (THREADS * EACH) == 0, "a tile is shared out evenly");
-    let_next_kernel_start();
-    wait_for_kernel_before();
+    static_assert(CELLS % (THREADS * EACH) == 0, "blocks divide a tile");
+    launch_dependent_grids();
+    wait_on_dependent_grids();
     Corner tile(whole + blockIdx.x / SHARES, m, n);
     int cell = blockIdx.x % SHARES * (THREADS * EACH) + threadIdx.x;
     long long plane = (long long)(tiles_of(m, n) - whole) * CELLS;

@@ -1,6 +1,6 @@
-// limit: the step alone. Every thread takes TM x TN sums on by words it holds in registers, SETS of them in turn, over
-// and over. Nothing is loaded, so what it reaches is the instructions' own limit on this card. In round `never` the words
-// would be read anew: that round does not come, but the compiler cannot know it, and so computes every step.
+// limit: a micro-benchmark of the step. Every thread updates TM x TN sums with words in registers, SETS of them in turn. Nothing is
+// loaded, so its rate is the limit of the instructions on this card. Round `never` reloads the words: it does not occur, but keeps the
+// compiler from removing steps.
 
 #define SETS 4
 

@@ -1,4 +1,4 @@
-"""The plain kernels as the planner sees them: how operands reach them, and the model that chooses.
+"""Cost model of the plain kernels: packing of operands, tiles, split-K.
 
 A `Choice` is what `recipe.py` lays out.
 """
@@ -32,28 +32,25 @@ from tilewise.kernels.simt_gemm.tiled.tiles import GUARD_TILE, THREE_TILES, Plai
 from tilewise.system.machine_code import Row
 
 KERNEL = "plain"
-THIN_FROM = 1024  # rows or columns of P; below that one launch with emptier tiles is sooner done than two
+THIN_FROM = 1024  # rows or columns of P; below, one launch with partly empty tiles is faster than two
 IDEA = "warps of register tiles over any semiring, fed by asynchronous copies"
-CELLS_IN_PIECES = 2**18  # of P, for a plain product that may turn out not to be needed
+CELLS_IN_PIECES = 2**18  # of P: limit of split-K of a fallback, which hardly ever runs
 PACK_SECONDS = 3e-6  # a launch
-PACK_LIMIT = 2**33  # bytes read and written to pack what could also be copied as it lies
+PACK_LIMIT = 2**33  # bytes moved by optional packing
 PACKING = 0.65  # share of the memory's bandwidth that packing reaches,
 STORING = 0.38  # and storing a P that L2 does not hold: 80 to 440 MB of seven products, 0.33 to 0.40
 BEYOND_L2 = 6e7  # bytes of such a P
 READING = 0.8  # share of it that a kernel with little to compute reaches
-TRANSPOSED, SMALL = (
-    1.085,
-    1.11,
-)  # how much slower a kernel is that turns an operand, or copies it in pieces below 16 bytes
-SEEK_SECONDS = 8e-6  # for a kernel that finds out that it is not its turn
+TRANSPOSED, SMALL = 1.085, 1.11  # factors of the time where copies transpose an operand, or are below 16 bytes
+SEEK_SECONDS = 8e-6  # a predicated launch that exits at once
 STACKED_SIDE, STACKED_SLOW = 200, 1.1  # from these sides on, stacks of other semirings than plus_times are slower
-LEAVE_SECONDS = 1e-6  # and a round of its blocks more, of stacks
+LEAVE_SECONDS = 1e-6  # and each further wave of its blocks
 
 
 @dataclass(frozen=True)
 class Tail:
-    """The last tiles of P, too few for all multiprocessors: their k is cut, and what is left beside the first piece of
-    each goes to those without a tile."""
+    """Split-K of the last tiles of P, too few for all multiprocessors: multiprocessors without a tile compute the
+    pieces of k after the first."""
 
     tiles: int
     pieces: int
@@ -61,25 +58,23 @@ class Tail:
     each: int  # and of the others
 
     def cut(self, tiles: int) -> tuple[int, int, int]:
-        """As the kernel is told, for so many tiles in all."""
+        """The kernel's arguments, with so many tiles in all."""
         return tiles - self.tiles, self.first, self.each
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What runs: the tile, how many pieces k is cut into, and what whole tiles make of P."""
+    """What runs: the tile, the pieces of k, and the part of P that whole tiles cover."""
 
     config: Config
     tile: PlainTile
     pieces: int
-    rows: int  # of P that the tiles make; what is left is thin and made by a kernel for few
+    rows: int  # of P that the tiles cover; the GEMV kernels compute the thin rest
     cols: int
     predicted: float
     packs: tuple[str, ...] = ()  # operands that are packed into words of k first
     tail: Tail | None = None
-    otherwise: tuple[Config, PlainTile] | None = (
-        None  # for operands with words above `limit`, which are looked for first
-    )
+    otherwise: tuple[Config, PlainTile] | None = None  # where a word exceeds `limit`, which is checked first
     limit: int = 0
 
     @property
@@ -88,7 +83,7 @@ class Choice:
 
 
 def k_each(k_words: int, tile: PlainTile, pieces: int) -> int:
-    """Words of k of one piece: whole phases."""
+    """Words of k of one piece: a multiple of a phase."""
     phases = math.ceil(k_words / tile.depth)
     return max(1, math.ceil(phases / pieces)) * tile.depth
 
@@ -113,9 +108,8 @@ def fitting(config: Config, arch: str) -> Cuts:
 
 @lru_cache(maxsize=4096)
 def whole_tiles(problem: Problem, machine: Machine) -> Choice:
-    """Tiles for all of P and operands as they lie: nothing runs before them, and nothing beside. k comes in pieces only
-    where P is small: adding planes up has a block for every 32 cells, and these are to cost nothing when they leave; of
-    a stack nowhere, whose members would then come one by one, and are made by one tile whatever they are."""
+    """The choice of a fallback: tiles for all of P, operands unpacked, no edges. Split-K only for a small P, because
+    the blocks of `combine` must exit quickly when the fallback is not needed; none for stacks, which use GUARD_TILE."""
     config = _config(problem, machine)
     best = _tiled_choice(problem, machine, fitting(config, machine.arch), config)
     if problem.members > 1:
@@ -129,8 +123,8 @@ def _config(problem: Problem, machine: Machine) -> Config:
 
 
 def _choice_if_found(p: Problem, machine: Machine, config: Config, found: tuple[Config, int]) -> list[Choice]:
-    """The same by a faster way, which operands allow that have no element below 0: they are looked through on the card,
-    while they are packed where they are. `way` stays for those that have. Both have the same tiles."""
+    """A faster algorithm for operands without negative elements, which is checked on the card, by packing where
+    operands are packed. `config` runs where there are any. Both have the same tiles."""
     if p.nonnegative or p.return_arg or p.accumulate or not p.k:
         return []
     tile = THREE_TILES[0]
@@ -145,7 +139,7 @@ def _choice_if_found(p: Problem, machine: Machine, config: Config, found: tuple[
     ]
     looking = SEEK_SECONDS + sum(PACK_SECONDS + 4 * n / (READING * machine.bandwidth) for n in sought)
     tiles = -(-best.rows // tile.rows) * -(-best.cols // tile.cols) * p.members
-    looking += (tiles // (machine.units * tile.resident)) * LEAVE_SECONDS  # of the way that is not taken
+    looking += (tiles // (machine.units * tile.resident)) * LEAVE_SECONDS  # of the launch that exits
     lying = all(
         source_of_words(layout, *shape, p.dtype, p.dtype, config) is not None or side in best.packs
         for side, layout, shape in (("M", p.layout_m, (p.m, p.k)), ("N", p.layout_n, (p.k, p.n)))
@@ -162,7 +156,7 @@ def _shared(
     packings: Sequence[tuple[tuple[str, ...], float, float]],
     thin: tuple[bool, bool],
 ) -> Row:
-    """What every row of a product has in common."""
+    """The numbers that all rows share."""
     memory, words = max(p.least_bytes / READING, _stored(p) / STORING) / machine.bandwidth, -(-p.k // config.per_word)
     planes = 2 * p.m * p.n * p.algebra.partial.itemsize * p.members / machine.bandwidth
     edges = [
@@ -193,13 +187,13 @@ def _tiled_choice(p: Problem, machine: Machine, among: Cuts, config: Config) -> 
 
 
 def _stored(p: Problem) -> int:
-    """Bytes of a P that L2 does not hold."""
+    """Bytes of a P that exceeds L2, else 0."""
     stored = p.members * p.m * p.n * p.result.itemsize
     return stored if stored > BEYOND_L2 else 0
 
 
 def _may_have_a_tail(p: Problem) -> bool:
-    """Planes of the last tiles hold what P holds."""
+    """Whether the last tiles may be split: their planes have P's dtype."""
     return p.members == 1 and p.k > 0 and not p.accumulate and not p.return_arg and p.algebra.partial == p.result
 
 
@@ -214,8 +208,8 @@ def _tail(words: int, tile: PlainTile, units: int, tiles: int, others: int) -> T
 
 @lru_cache(maxsize=64)
 def _packings(p: Problem, machine: Machine, config: Config) -> list[tuple[tuple[str, ...], float, float]]:
-    """(operands packed, seconds that takes, by how much the rest slows the kernel down): what must be packed always is,
-    and what is transposed or copied in small pieces may be."""
+    """(operands packed, seconds of packing, factor of the kernel's time): packing is mandatory for some operands,
+    optional for those that copies transpose or take in small pieces."""
     made: list[tuple[tuple[str, ...], float, float]] = [((), 0.0, 1.0)]
     for side, layout, rows, cols, dtype in (
         ("M", p.layout_m, p.m, p.k, p.dtype_m),
@@ -240,23 +234,22 @@ def _packings(p: Problem, machine: Machine, config: Config) -> list[tuple[tuple[
 
 
 def _but_thin(p: Problem, tile: PlainTile, may: tuple[bool, bool]) -> tuple[int, int]:
-    """The rows and columns of P that tiles make: without a rest so thin that tiles for it would be nearly empty."""
+    """The rows and columns of P that tiles cover: without a rest so thin that its tiles would be nearly empty."""
     rest_m, rest_n = p.m % tile.rows, p.n % tile.cols
     return p.m - rest_m if may[0] and rest_m <= FEW else p.m, p.n - rest_n if may[1] and rest_n <= FEW else p.n
 
 
 def _may_be_thin(p: Problem, config: Config) -> tuple[bool, bool]:
-    """Whether a kernel for few can make the last rows, and columns, of a P with many; not in stacks, where that would
-    be a launch for each member."""
-    if p.members > 1 or config.name == "bits":  # where a word holds 32 of k, and the kernels for few read byte by byte
+    """Whether the GEMV kernels can compute the last rows, and columns; not in stacks, with a launch for each member."""
+    if p.members > 1 or config.name == "bits":  # of bits: the GEMV kernels read bytes
         return False, False
     rows = p.m >= THIN_FROM and lines_of_long(p, False) is not None
     return rows, p.n >= THIN_FROM and lines_of_long(p, True) is not None
 
 
 def _pieces(words: int, tile: PlainTile, slots: int, tiles: int) -> list[int]:
-    """In how many pieces k may come: more than one only where tiles do not fill the card, and then few waves of them,
-    so that planes of sums stay small."""
+    """The candidates for pieces of k: more than one only where tiles do not fill the card, and up to two waves, so that
+    planes of sums stay small."""
     phases = max(1, math.ceil(words / tile.depth))
     made = [1]
     if not tiles:
@@ -271,7 +264,7 @@ def _pieces(words: int, tile: PlainTile, slots: int, tiles: int) -> list[int]:
 def source_of_words(
     layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType, config: Config
 ) -> tuple[bool, int] | None:
-    """(lines run along columns of the matrix, lead) where the operand can be copied as it lies, else None."""
+    """`long_lines` of an operand that can be copied unpacked, else None."""
     if config.packs or dtype != wanted or layout.alignment < min(config.word_bytes, 16):
         return None
     return long_lines(layout, rows, cols)

@@ -1,11 +1,10 @@
-// pack_words: an operand of any strides into words, k by k: the word at kw * lead + line holds PER_WORD elements of its
-// line, from k = kw * PER_WORD on; past the end of k it is filled with PAD.
+// pack_words: packs an operand of any strides into words, k by k: the word at kw * lead + line has PER_WORD elements of its line, from
+// k = kw * PER_WORD on; beyond k it has PAD.
 //
-// Layout: a block of 32 x 8 threads makes 32 of k for LINES lines and turns them in shared memory, so that reading follows the
-//   operand (ALONG_K or along its lines) and writing follows the words. One column more keeps the banks apart.
-// SEEKS: words above LIMIT are looked for, as unsigned integers: what is below 0, or NaN.
-// Barrier: the square is whole before anyone writes of it. What was found is asked of all threads of a block together: they
-//   must agree whether they stay.
+// Layout: a block of 32 x 8 threads packs 32 of k for LINES lines and transposes them in shared memory, so that both loads (ALONG_K or
+//   across k) and stores are coalesced. One more column avoids bank conflicts.
+// SEEKS: sets `found` if a word, as an unsigned integer, is above LIMIT: negative or NaN.
+// Barrier: the square is complete before it is stored. The early exit is decided by the whole block.
 
 extern "C" __global__ void __launch_bounds__(256) pack_words(
     const Element* __restrict__ operand, Word* __restrict__ words,
@@ -14,10 +13,10 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
 #endif
     int lines, int k, long long line_stride, long long k_stride, long long lead)
 {
-    let_next_kernel_start();
+    launch_dependent_grids();
 #if SEEKS
-    if (!words && __syncthreads_or(*(volatile unsigned*)found)) {  // it only looks, and nothing is left to find
-        if (blockIdx.x + blockIdx.y == 0) wait_for_kernel_before();
+    if (!words && __syncthreads_or(*(volatile unsigned*)found)) {  // only a search, and a word was found already
+        if (blockIdx.x + blockIdx.y == 0) wait_on_dependent_grids();
         return;
     }
 #endif
@@ -25,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
     int many = (k + PER_WORD - 1) / PER_WORD;
     int first_word = blockIdx.x * 32, first_line = blockIdx.y * LINES;
 #if BITS && ALONG_K
-    // a warp reads 32 truths side by side, and its votes are the word
+    // a warp reads 32 neighbouring truths, and its ballot is the word
     for (int i = threadIdx.y; i < 32 * LINES; i += 8) {
         int kw = first_word + i % 32, line = first_line + i / 32;
         long long at = kw * 32ll + threadIdx.x;
@@ -35,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
         if (threadIdx.x == 0) square[i % 32][i / 32] = votes;
     }
 #else
-    Word held[LINES / 8];  // all of a thread's loads are on their way at once
+    Word held[LINES / 8];  // all of a thread's loads are in flight together
     #pragma unroll
     for (int i = 0; i < LINES; i += 8) {
         int kw = first_word + (ALONG_K ? (int)threadIdx.x : i % 32 + (int)threadIdx.y);
@@ -57,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
     bool above = false;
     #pragma unroll
     for (int i = 0; i < LINES / 8; ++i) above |= __float_as_uint(held[i]) > LIMIT;
-    // whoever stores, stores the same; one of a block, because stores to one place come one after the other
+    // one store a block, of the same value: stores to one address are serialized
     if (__syncthreads_or(above) && threadIdx.x + threadIdx.y == 0) *found = 1;
 #endif
     #pragma unroll
@@ -66,10 +65,10 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
 #endif
     __syncthreads();
     #pragma unroll
-    for (int i = 0; i < LINES && words; i += 8) {  // without a place for them it only looks
+    for (int i = 0; i < LINES && words; i += 8) {  // without `words` this is only a search
         int kw = i % 32 + threadIdx.y, line = i / 32 * 32 + threadIdx.x;
         if (first_word + kw < many && first_line + line < lines)
             words[(first_word + kw) * lead + first_line + line] = square[kw][line];
     }
-    if (blockIdx.x + blockIdx.y == 0) wait_for_kernel_before();
+    if (blockIdx.x + blockIdx.y == 0) wait_on_dependent_grids();
 }

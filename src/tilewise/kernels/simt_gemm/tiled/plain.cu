@@ -2,21 +2,18 @@
 //
 // Layout: a block of WARPS_M x WARPS_N warps makes BLOCK_M x BLOCK_N of P, DEPTH of k a phase. Both tiles lie in shared
 //   memory k by k: Mds[kk] holds BLOCK_M words of M, Nds[kk] BLOCK_N of N, so a thread reads its rows and its columns
-//   as 16-byte Quads. A lane's Quads are LANES_M (LANES_N) Quads apart: neighbours read neighbours, no bank twice.
-//   An operand whose k lies side by side (ALONG_K) is turned on the way, one word a copy; then rows of the tile are one
-//   Quad longer, which spreads the turned words over the banks.
-//   UNROLL steps of k stand in the loop: all of a phase would not fit the nearest instruction cache, and that halves
-//   the speed.
-// Banks: registers have two, by the lowest bit of their number, and each gives one word a clock; what the step before has
-//   read from the same place is kept. A row's steps share their word of M and go in ORDER along N, and sums are
-//   `unordered`, so that few steps wait for a bank.
-// Edges: rows and columns outside repeat the last one inside, and what they make is not stored; warps with nothing inside
-//   do not compute. A last phase with less than DEPTH of k takes that many steps.
-// Barrier: one a phase. Behind it this phase's tiles are there for all, and the tiles of the phase before are used up:
-//   only then are they copied over.
-// The sum of one cell of P is a Sum; `step` takes it on by one word of M and of N, `finish` makes a Partial of it.
+//   as 16-byte Quads. A lane's Quads are LANES_M (LANES_N) Quads apart: neighbouring lanes read neighbouring Quads, without bank
+//   conflicts. An operand that is contiguous along k (ALONG_K) is transposed by the copies, one word each; then rows of the tile are
+//   one Quad longer, against bank conflicts.
+//   The loop is unrolled by UNROLL steps: all of a phase would not fit the L0 instruction cache, which halves the speed.
+// Register banks: two, by the lowest bit of the register number, with one read a clock each; operands of the step before are reused.
+//   The steps of a row share their word of M and follow ORDER along N, and sums are `opaque`, so that few steps wait for a bank.
+// Edges: outside M and N the last row or column is read again, and its results are not stored; warps outside P do not compute. A
+//   last phase has less than DEPTH steps.
+// Barrier: one a phase. After it this phase's tiles are complete, and those of the phase before have been read and may be overwritten.
+// Sum is the accumulator of a cell of P: `step` updates it by a word of M and one of N, `finish` converts it to Partial.
 // gridDim.z pieces of k make one plane of sums each, which `combine` adds up in order.
-// Verdict: a launch that is queued in any case leaves at once unless the word there is the one that is wanted.
+// Verdict: a predicated launch exits at once unless *verdict == wanted.
 
 #define THREADS (WARPS_M * WARPS_N * 32)
 #define QUAD (16 / (int)sizeof(Word))
@@ -63,13 +60,12 @@ static __device__ __forceinline__ void wait_groups()
 #endif
 }
 
-// One operand on its way: DEPTH x WIDTH words of it a phase, in PIECES. Its lines run across k:
-// vectors of VECTOR words, as they lie. Or along k: then words are turned one by one, 4 lines of 8 words a warp, and
-// no two lanes share a bank. What is outside the operand is copied from its last words inside.
+// The copies of one operand, DEPTH x WIDTH words a phase, in PIECES: vectors of VECTOR words where it is contiguous across k; along
+// k single words, transposed, 4 lines of 8 words a warp, without bank conflicts. Outside the operand its last words are copied.
 template <int WIDTH, int LINE, int VECTOR, bool ALONG_K>
 struct Source {
     static constexpr int SIZE = (int)sizeof(Word) * (ALONG_K ? 1 : VECTOR);
-    static constexpr int ACROSS = ALONG_K ? 8 : WIDTH / VECTOR;  // copies of one kk; of 8 words of a line when turned
+    static constexpr int ACROSS = ALONG_K ? 8 : WIDTH / VECTOR;  // copies of one kk; when transposed, words of a line
     static constexpr int STRIDE = ACROSS > THREADS ? 1 : THREADS / ACROSS;  // kk, or lines, from piece to piece
     static constexpr int LINES = ALONG_K ? WIDTH : DEPTH;
     static constexpr int PIECES = (LINES + STRIDE - 1) / STRIDE;
@@ -86,7 +82,7 @@ struct Source {
         : lead(lead_), step(STRIDE * lead_), line((int)threadIdx.x / ACROSS), inside(extent - first)
     {
         at = (int)threadIdx.x % (ACROSS > THREADS ? THREADS : ACROSS) * (ALONG_K ? 1 : VECTOR);
-        if (!ALONG_K) inside = (inside + VECTOR - 1) / VECTOR * VECTOR;  // packed lines are whole vectors
+        if (!ALONG_K) inside = (inside + VECTOR - 1) / VECTOR * VECTOR;  // the leading dimension of packed operands is a multiple of VECTOR
         place = (ALONG_K ? at * LINE + line : line * LINE + at) * (int)sizeof(Word);
         from = ALONG_K ? operand + (first + min(line, inside - 1)) * lead + begin + at
                        : operand + (begin + line) * lead + first + min(at, inside - VECTOR);
@@ -126,7 +122,7 @@ struct Source {
     __device__ __forceinline__ void next_phase() { from += ALONG_K ? DEPTH : DEPTH * lead; }
 };
 
-// a thread's words of one kk
+// a thread's words of M and N of one kk
 struct Fragment {
     Quad M[TM / QUAD], N[TN / QUAD];
 
@@ -139,7 +135,7 @@ struct Fragment {
         for (int i = 0; i < TM / QUAD; ++i) M[i] = *reinterpret_cast<const Quad*>(Mds + i * LANES_M * QUAD);
     }
 
-    // N's first, where steps are taken one by one: then ptxas keeps all words a whole step ahead of their use
+    // N first without PAIRS: then ptxas keeps all loads a whole step ahead
     __device__ __forceinline__ void read(const Word* Mds, const Word* Nds)
     {
         if (PAIRS) read_m(Mds);
@@ -149,9 +145,9 @@ struct Fragment {
     }
 };
 
-// A sum as it is stored, by way of an operation that changes nothing, which the compiler cannot know: it would keep sums in
-// the registers that 16-byte stores want, and those share their banks with N's words, so that steps wait for a bank.
-static __device__ __forceinline__ Partial unordered(Partial value, unsigned nothing)
+// Identity that is opaque to the compiler (`nothing` is 0): otherwise it would keep sums in the registers of 16-byte stores, whose banks
+// conflict with those of N's words.
+static __device__ __forceinline__ Partial opaque(Partial value, unsigned nothing)
 {
     if (sizeof(Partial) != 4) return value;
     union { unsigned bits; Partial value; } both;
@@ -171,8 +167,8 @@ extern "C" __global__ void BOUNDS plain(
 #endif
     int m, int k, int n, long long ldm, long long ldn, long long ldp, int k_each, const unsigned* verdict, unsigned wanted)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     if (verdict && *verdict != wanted) return;
 #if TAIL
     int tails = tiles_of(m, n) - whole, piece = max(0, (int)blockIdx.x - whole) / tails;
@@ -201,7 +197,7 @@ extern "C" __global__ void BOUNDS plain(
 
     Source<BLOCK_M, LINE_M, VECTOR_M, M_ALONG_K> from_m(M, ldm, top, m, begin);
     Source<BLOCK_N, LINE_N, VECTOR_N, N_ALONG_K> from_n(N, ldn, left, n, begin);
-    int filled = begin;  // copies of k below are on their way
+    int filled = begin;  // copies of k below this are issued
     unsigned filling = 0;
     #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) {
@@ -235,7 +231,7 @@ extern "C" __global__ void BOUNDS plain(
         for (int kk = 0; kk < unrolled; kk += UNROLL, Mds += UNROLL * LINE_M, Nds += UNROLL * LINE_N) {
             #pragma unroll
             for (int u = 0; u < UNROLL; u += 1 + PAIRS) {
-                // the next words are on their way during these steps
+                // loads of the next words overlap these steps
                 if (PAIRS || u + 1 < UNROLL || kk + UNROLL < unrolled)
                     f[(u + 1) % 2].read(Mds + (u + 1) * LINE_M, Nds + (u + 1) * LINE_N);
                 #pragma unroll
@@ -272,7 +268,7 @@ extern "C" __global__ void BOUNDS plain(
     }
 #endif
 #if !P_ALIGNED
-    // rows of P begin anywhere: LANES_M of a warp's rows at a time pass through shared memory, and lanes store side by side
+    // unaligned rows of P: LANES_M of a warp's rows at a time are staged in shared memory for coalesced stores
     static_assert(WARPS_M * WARPS_N * 32 * TN * (int)sizeof(Partial) <= STAGES * STAGE, "no room for a warp's rows");
     __syncthreads();
     Partial* passing = reinterpret_cast<Partial*>(memory) + warp * (32 * TN);
@@ -286,7 +282,7 @@ extern "C" __global__ void BOUNDS plain(
             Partial value[QUAD];
             #pragma unroll
             for (int e = 0; e < QUAD; ++e)
-                value[e] = unordered(finish(Pvalue[i][j + e]), blockDim.z - 1);
+                value[e] = opaque(finish(Pvalue[i][j + e]), blockDim.z - 1);
 #if P_ALIGNED
             Result* cell = P + r * ldp + c;
             if (r < m && c + QUAD <= n) {

@@ -1,4 +1,4 @@
-"""The launches of the plain kernels: operands packed into words where that pays, tiles, split-K, thin edges by GEMV."""
+"""The launches of the plain kernels: packing, tiles, split-K, thin edges by the GEMV kernels."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from tilewise.kernels.simt_gemm.tiled.text import (
     render_join,
     render_plain,
 )
-from tilewise.kernels.simt_gemm.tiled.texts import alike, by_turns
+from tilewise.kernels.simt_gemm.tiled.texts import common_vectors, with_stack_loop
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
 from tilewise.kernels.transforms.split_k import combine
 
-GUARDED_WAVES = 4  # of blocks that ask for a verdict, whatever a stack's members
+GUARDED_WAVES = 4  # of blocks of a guarded stack, which loop over its members
 
 
 @dataclass(frozen=True)
 class Words:
-    """An operand as the kernel reads it: lines of words along k, or across it; a stack of them by `strides`."""
+    """An operand in words, contiguous along k or across it; `strides` of its stack."""
 
     pointer: Address
     lead: int  # words from line to line
@@ -53,7 +53,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Job:
-    """What a product on the card is made of."""
+    """A product: plan, choice, operands."""
 
     plan: Plan
     choice: Choice
@@ -61,7 +61,7 @@ class Job:
     N: Placed
     P: Placed
     where: Placed | None
-    guard: tuple[Address, int] | None = None  # the address of a word on the card, and what it must be for this to run
+    guard: tuple[Address, int] | None = None  # a flag's address, and the value for which this runs
 
     @property
     def tile(self) -> PlainTile:
@@ -78,24 +78,24 @@ class Job:
 
     @property
     def starts_early(self) -> bool:
-        """Whether its kernels may start while the ones before them end; under a guard they ask for a verdict first."""
+        """Whether its kernels use programmatic dependent launch; not under a guard, whose flag they read first."""
         return self.guard is None and has_dependent_launch(self.plan.machine.arch)
 
     @property
     def guards_a_stack(self) -> bool:
-        """Whether it stands behind another kernel's stack, any operands by one text a layout: it hardly ever runs."""
+        """Whether it is the fallback of a stack: one text a layout for all operands, because it hardly ever runs."""
         return self.guard is not None and self.plan.problem.members > 1
 
     @property
     def in_planes(self) -> bool:
-        """Whether sums go to planes first: pieces of k do; and a product that is added onto P, so that one
-        kernel less knows of that."""
+        """Whether sums go to planes first: with split-K, and with accumulate, so that the set of texts has no
+        ACCUMULATE variants."""
         p = self.plan.problem
         return self.choice.pieces > 1 or (p.accumulate and p.members == 1 and is_plus_times(p.semiring))
 
     @property
     def verdict(self) -> tuple[Value, Value]:
-        """As the kernels are told of the guard."""
+        """The guard as kernel arguments."""
         address, value = self.guard or (None, 0)
         return address, ctypes.c_uint(value)
 
@@ -105,7 +105,7 @@ class Job:
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
-    """P (and `given.arg`, for the k that won) has rows side by side."""
+    """P (and `given.arg`, for the winning k) is row-major."""
     choice = plan.config
     assert isinstance(choice, Choice)
     job = Job(plan, choice, given.M, given.N, given.P, given.arg)
@@ -123,8 +123,8 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
 
 
 def fallback_launches(step: Fallback, scratch: Scratch, held: dict[int, Address]) -> list[Launch]:
-    """By tiles alone, operands as they lie. Fallbacks of one recipe run one after the other: planes of one size are
-    `held` for all of them."""
+    """Tiles only, operands unpacked. Fallbacks of one recipe run one after another and share planes of one size
+    (`held`)."""
     choice = whole_tiles(step.plan.problem, step.plan.machine)
     job = Job(step.plan, choice, step.M, step.N, step.P, None, (step.verdict, step.value))
     places = {role: held.get(nbytes) or scratch.take(nbytes) for role, nbytes in _needs(job).items()}
@@ -134,7 +134,7 @@ def fallback_launches(step: Fallback, scratch: Scratch, held: dict[int, Address]
 
 
 def _few_jobs(job: Job) -> list[SkinnyJob]:
-    """What whole tiles leave over, below and at the right."""
+    """The rows below and the columns right of the whole tiles."""
     p, choice, jobs = job.plan.problem, job.choice, []
 
     def few(swapped: bool, top: int, rows: int, left: int, cols: int) -> SkinnyJob:
@@ -173,13 +173,13 @@ def _needs(job: Job) -> dict[str, int]:
 
 
 def _packed_lead(lines: int, config: Config) -> int:
-    """Whole lines of the cache: a copy that straddles two of them costs both."""
+    """A multiple of 128-byte cache lines: a copy across two of them costs both."""
     words = 128 // config.word_bytes
     return -(-lines // words) * words
 
 
 def _as_they_lie(x: Placed, side: str, config: Config, extent: int) -> Words:
-    """`extent` words of it across k are read; a copy must not reach beyond them."""
+    """`extent`: words across k; a copy must not reach beyond them."""
     lines = long_lines(x.layout, x.rows, x.cols)
     assert lines is not None
     columns, lead = lines
@@ -191,7 +191,7 @@ def _as_they_lie(x: Placed, side: str, config: Config, extent: int) -> Words:
 
 
 def _packed(job: Job, x: Placed, side: str, held: dict[str, Address], first: bool) -> tuple[Words, list[Launch]]:
-    """Words of the way, k by k, each line of them on a boundary of 128 bytes; `first`: nothing is queued before."""
+    """Packed words, k by k, rows aligned to 128 bytes; `first`: the first launch of the recipe."""
     p, config = job.plan.problem, job.choice.config
     lines, own = x.rows if side == "M" else x.cols, own_stack(x, p.stack)
     lead, strides = _packed_lead(lines, config), []
@@ -213,8 +213,8 @@ def _packed(job: Job, x: Placed, side: str, held: dict[str, Address], first: boo
     return made, launches
 
 
-def _looked_through(job: Job, x: Placed, side: str, held: dict[str, Address], first: bool) -> list[Launch]:
-    """What no word is made of is only looked through, all members of it."""
+def _searched(job: Job, x: Placed, side: str, held: dict[str, Address], first: bool) -> list[Launch]:
+    """Only the search for words above the limit, over all members."""
     own = own_stack(x, job.plan.problem.stack)
     runs, made = Runs(own, [x.layout.stack]), list[Launch]()
     for member, count in runs.starts():
@@ -234,7 +234,7 @@ def _pack(
     held: dict[str, Address],
     early: bool,
 ) -> Launch:
-    """One matrix into words at `target`; looked through for words above the choice's limit, if it has one."""
+    """Pack one matrix into words at `target`, or search it for words above the choice's limit, or both."""
     choice = job.choice
     lines, k = (x.rows, x.cols) if side == "M" else (x.cols, x.rows)
     across, along = (x.layout.row, x.layout.col) if side == "M" else (x.layout.col, x.layout.row)
@@ -248,14 +248,14 @@ def _pack(
 
 
 def _over_members(launch: Launch, count: int, steps: Sequence[int]) -> Launch:
-    """The same for so many members of a stack."""
+    """The launch for `count` members of a stack."""
     more = tuple(argument(ctypes.c_longlong(step)) for step in steps)
     return launch._replace(grid=(*launch.grid[:2], count), arguments=(*launch.arguments, *more))
 
 
 def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[Launch]]:
-    """The packing, then one launch a member, two where k comes in pieces; and what comes after all of them, where only
-    the last tiles do. All but the first may start while the one before ends, and wait for it by themselves."""
+    """(packing, then the product, with `combine` for split-K; `join` for a tail). All but the first use programmatic
+    dependent launch."""
     p, choice, tile, config = job.plan.problem, job.choice, job.tile, job.choice.config
     m, n, split = choice.rows, choice.cols, job.in_planes
     launches: list[Launch] = []
@@ -267,7 +267,7 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
         else:
             words = _as_they_lie(x, side, config, m if side == "M" else n)
             if choice.limit:
-                launches += _looked_through(job, x, side, held, not launches)
+                launches += _searched(job, x, side, held, not launches)
         operands.append(words)
     M, N = operands
     if job.guards_a_stack:
@@ -279,7 +279,7 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
     starts = (target.pointer.alignment, *(s * target.dtype.itemsize for s in (ldp, *target.layout.stack)))
     aligned = all(start % quad == 0 for start in starts) and not job.guards_a_stack
     tail = choice.tail
-    vectors = alike(M.along_k, N.along_k, M.vector, N.vector)
+    vectors = common_vectors(M.along_k, N.along_k, M.vector, N.vector)
     kept = split and p.algebra.partial != p.result
     lie = (M.along_k, N.along_k, *vectors, aligned, p.accumulate and not split, kept, tail is not None)
     shared = tile.shared_bytes(config.word_bytes)
@@ -297,16 +297,16 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
             *(ctypes.c_longlong(lead) for lead in (M.lead, N.lead, ldp)),
             ctypes.c_int(k_each(job.words, tile, choice.pieces)),
         )
-        for under, by, of in _turns(job, held):
+        for under, by, of in _variants(job, held):
             text, steps = (
-                render_plain.named(p.algebra, of, Form(by, *lie)),
+                render_plain.key(p.algebra, of, Form(by, *lie)),
                 [ctypes.c_longlong(step) for step in runs.steps],
             )
             if job.guards_a_stack:
-                source, more = by_turns(text), (*under.verdict, ctypes.c_int(count), *steps)
+                source, more = with_stack_loop(text), (*under.verdict, ctypes.c_int(count), *steps)
                 blocks = (grid[0], min(count, max(1, GUARDED_WAVES * job.plan.machine.units // grid[0])), grid[2])
             else:
-                source, more = stacked.named(text, ("M", "N", "P", "Pwhere")[: len(pointers)]), (*under.verdict, *steps)
+                source, more = stacked.key(text, ("M", "N", "P", "Pwhere")[: len(pointers)]), (*under.verdict, *steps)
                 blocks = (grid[0], count, grid[2])
             early = bool(launches) and under.starts_early
             launches.append(Launch.of(source, KERNEL, blocks, (tile.threads,), (*arguments, *more), shared, early))
@@ -316,16 +316,16 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
 
 
 def _planes(job: Job, held: dict[str, Address]) -> tuple[Placed, Placed | None]:
-    """Where pieces of k leave their sums, and which k won in each."""
+    """The planes of partial sums, and of the winning k."""
     p, m, n = job.plan.problem, job.choice.rows, job.choice.cols
     layout = Layout(job.plane_lead, 1, (0,) * len(p.stack))
     where = None if job.where is None else Placed(held["planes of k"], DTYPES["int64"], m, n, layout)
     return Placed(held["planes"], p.algebra.partial, m, n, layout), where
 
 
-def _turns(job: Job, held: dict[str, Address]) -> list[tuple[Job, Config, PlainTile]]:
-    """The way that steps are taken, and by which tile; or two predicated launches, of which a flag on the card picks
-    one. The usual one comes last: what is queued behind may start while it runs."""
+def _variants(job: Job, held: dict[str, Address]) -> list[tuple[Job, Config, PlainTile]]:
+    """(job, config, tile) of the product; or of two predicated launches, of which a device flag picks one. The usual
+    one is last, so that the next launch overlaps it."""
     choice = job.choice
     if choice.otherwise is None:
         return [(job, choice.config, job.tile)]
@@ -336,7 +336,7 @@ def _turns(job: Job, held: dict[str, Address]) -> list[tuple[Job, Config, PlainT
 
 
 def _join(job: Job, tail: Tail, tiles: int, planes: Address) -> Launch:
-    """The pieces of the last tiles into P."""
+    """Adds up the pieces of the last tiles into P."""
     p, tile = job.plan.problem, job.tile
     ldp = job.P.layout.leading_dimension(p.m, p.n)
     assert ldp is not None
@@ -345,7 +345,7 @@ def _join(job: Job, tail: Tail, tiles: int, planes: Address) -> Launch:
         ctypes.c_int(job.choice.rows), ctypes.c_int(job.choice.cols), ctypes.c_longlong(ldp), ctypes.c_int(tail.pieces),
     )  # fmt: skip
     grid = (tail.tiles * tile.rows * tile.cols // JOINED,)
-    text = render_join.named(p.algebra, job.choice.config, tile)
+    text = render_join.key(p.algebra, job.choice.config, tile)
     return Launch.of(text, "join", grid, (256,), arguments, overlap=job.starts_early)
 
 

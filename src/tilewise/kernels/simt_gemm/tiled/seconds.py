@@ -1,4 +1,4 @@
-"""What the plain kernels are expected to take: every tile, packing and cut of k is a row, one formula is for all."""
+"""Expected time of the plain kernels: a row for every tile, packing and split of k, one formula for all rows."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 START_SECONDS = 4e-6
 COMBINE_SECONDS = 3e-6  # a second launch
 MAX_PIECES = 256  # of k
-ALONE = 0.45  # of a full multiprocessor's time for all its blocks, that one of them alone takes at least
+ALONE = 0.45  # time of a block alone on a multiprocessor, at least, relative to a full one's
 TAIL_PIECES = 16  # of k, of one of the last tiles, at most
 MOST_DOUBLINGS = 8  # of the pieces of k: MAX_PIECES
 ONE_WAVE = MOST_DOUBLINGS + 1
-PACKINGS = 4  # each operand as it lies or packed
-FULL_POWER = 0.4  # part of what a tail saves that is left of it where multiply-adds bring a card to its limit of power
-PIECE_SECONDS = 3e-6  # until a block steps, and to store its sums
-IDLE_READING = 2.0  # how much of the memory's bandwidth multiprocessors without a tile get, by their share of the card
+PACKINGS = 4  # each operand packed or not
+FULL_POWER = 0.4  # share of a tail's saving that remains at the card's power limit
+PIECE_SECONDS = 3e-6  # a block's start, and storing its sums
+IDLE_READING = 2.0  # bandwidth of multiprocessors without a tile, relative to their share of the card
 
 
 class Cuts(NamedTuple):
-    """Every way that there may be with some tiles: (tile's number, packing, doublings of the pieces of k, pieces beside
-    the first of a tail), and its row. `ONE_WAVE` pieces are as many as fill the card once."""
+    """Every configuration of some tiles: (tile's number, packing, doublings of the pieces of k, pieces of a tail after
+    the first), and its row. `ONE_WAVE`: as many pieces as fill the card once."""
 
     tiles: tuple[PlainTile, ...]
     configs: tuple[tuple[int, int, int, int], ...]
@@ -44,7 +44,7 @@ def cuts(tiles: tuple[PlainTile, ...]) -> Cuts:
 
 
 def pieces_of(doublings: int, tiles: int, slots: int, phases: int) -> int:
-    """Pieces of k after so many doublings; none where the tiles fill the card anyway, or leave no room for as many."""
+    """Pieces of k after so many doublings; 0 where tiles fill the card, or k is too short."""
     pieces = 1
     if doublings > 0:
         if not tiles or tiles >= slots:
@@ -88,9 +88,9 @@ def expected(row: Row, given: Row) -> float:
     each = max(1, -(-phases // pieces)) * depth  # words of k, whole phases
     full, rest = tiles * pieces // slots, tiles * pieces % slots
     # a multiprocessor with one block of two is not half as fast, and no block runs at the whole rate alone
-    turns = float(full * resident)
+    rounds_of_blocks = float(full * resident)
     if rest:
-        turns = full * resident + max(-(-rest // units), ALONE * resident)
+        rounds_of_blocks = full * resident + max(-(-rest // units), ALONE * resident)
     reading = memory * (1.1 - 0.1 * min(1.0, tiles * pieces / slots))  # few blocks read slower
     after = 0.0
     if pieces > 1:
@@ -104,7 +104,7 @@ def expected(row: Row, given: Row) -> float:
     if resident == 1 and tiles > units:
         idle = -tiles % units
     hidden = min(edges - START_SECONDS, IDLE_READING * idle / units * wave)
-    whole = given[16 + 2 * packing] + max(turns * wave, reading) + after + edges - hidden
+    whole = given[16 + 2 * packing] + max(rounds_of_blocks * wave, reading) + after + edges - hidden
     if not others:
         return whole
     if not idle or not may_tail:

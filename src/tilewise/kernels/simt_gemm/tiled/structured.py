@@ -1,4 +1,4 @@
-"""Structured values by the plain kernel: a word is a structure, its fields side by side; operands are packed k by k."""
+"""Structured values by the plain kernel: a word is a structure of fields; operands are packed k by k."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewise.algebra.program_cuda import slots, structured_prelude, value_bytes
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.core.machine import Machine
 from tilewise.core.recipe import Address, Launch, Recipe
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.text import assembled
 from tilewise.kernels.simt_gemm.tiled.model import KERNEL, k_each
 from tilewise.kernels.simt_gemm.tiled.text import GROUP, PLAIN_FILES
@@ -20,7 +20,7 @@ from tilewise.kernels.simt_gemm.tiled.tiles import TILES, PlainTile
 
 @dataclass(frozen=True)
 class StructuredPlan:
-    """What runs for m × k by k × n values: the tile, how operands and P lie in one workspace, and the limits."""
+    """The plan for m × k by k × n values: the tile, the layout of the workspace, the limit."""
 
     algebra: StructuredAlgebra
     tile: PlainTile
@@ -35,7 +35,7 @@ class StructuredPlan:
         return value_bytes(self.algebra.dtypes)
 
     def lead(self, extent: int) -> int:
-        """Values from line to line: whole lines of the cache."""
+        """The leading dimension in values: whole 128-byte cache lines."""
         values = 128 // self.word
         return -(-extent // values) * values
 
@@ -58,7 +58,7 @@ class StructuredPlan:
             *(ctypes.c_int(extent) for extent in (self.m, self.k, self.n)),
             *(ctypes.c_longlong(self.lead(extent)) for extent in (self.m, self.n, self.n)),
             ctypes.c_int(k_each(self.k, tile, 1)),
-            None,  # no verdict to wait for
+            None,  # no guard
             ctypes.c_uint(0),
         )
         source, shared = render(self.algebra, tile), tile.shared_bytes(self.word)
@@ -67,7 +67,7 @@ class StructuredPlan:
 
 @lru_cache(maxsize=256)
 def structured_plan(algebra: StructuredAlgebra, machine: Machine, m: int, k: int, n: int) -> StructuredPlan:
-    """The widest tile that leaves no multiprocessor idle."""
+    """The plan with the widest tile that leaves no multiprocessor idle."""
     tiles = TILES[2 if value_bytes(algebra.dtypes) <= 8 else 4]
     busy = [t for t in tiles if math.ceil(m / t.rows) * math.ceil(n / t.cols) >= machine.units * t.resident]
     return StructuredPlan(algebra, (busy or tiles[-1:])[0], m, k, n, machine.step_rate("float32") / slots(algebra))
@@ -88,7 +88,7 @@ def render(algebra: StructuredAlgebra, tile: PlainTile) -> str:
     return assembled(structured_prelude(algebra), defines, "", PLAIN_FILES)
 
 
-@Written
+@KeyedRenderer
 def render_limit(algebra: StructuredAlgebra, rows: int = 4, cols: int = 4) -> str:
     """The step alone, on registers: what no kernel with these instructions can beat."""
     defines: dict[str, object] = {"TM": rows, "TN": cols, "PAIRS": 0}

@@ -1,6 +1,6 @@
-"""The plain kernels' texts: the semiring's step from its expressions, then the skeleton for a tile.
+"""The plain kernels' texts: the semiring's step from its expressions, then the kernel for a tile.
 
-A person's own semiring is rendered from its trees as the built-in ones are: the same instructions, the same speed.
+A user's semiring is rendered from its expressions like the built-in ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tilewise.algebra.expression import Number
 from tilewise.algebra.no_edge import no_edge_of
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import FUNCTION, c_name, literal, prelude
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.steps import binary
 from tilewise.kernels.shared.text import assembled, with_half_conversions
@@ -41,11 +41,11 @@ class Form:
     tail: bool = False  # the last tiles come in pieces of k, each to a plane of its own
 
 
-@Written
+@KeyedRenderer
 def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
     """The tiled kernel."""
     config = form.config
-    bounded = tile.registers and not (form.m_along_k or form.n_along_k)  # turning takes registers of its own
+    bounded = tile.registers and not (form.m_along_k or form.n_along_k)  # transposing copies take more registers
     defines: dict[str, object] = {
         **_blocks(tile), "TAIL": form.tail,
         "WARPS_M": tile.warps_m, "WARPS_N": tile.warps_n, "LANES_M": tile.lanes_m, "LANES_N": tile.lanes_n,
@@ -66,16 +66,16 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
 
 
 def _blocks(tile: PlainTile) -> dict[str, object]:
-    """What `walk.cuh` knows of a tile."""
+    """The macros of `walk.cuh`."""
     return {"BLOCK_M": tile.rows, "BLOCK_N": tile.cols, "GROUP": GROUP}
 
 
 JOINED = 2048  # cells of a tile that a block of `join` makes
 
 
-@Written
+@KeyedRenderer
 def render_join(algebra: Algebra, config: Config, tile: PlainTile) -> str:
-    """Pieces of k of P's last tiles into P."""
+    """Adds up the pieces of k of P's last tiles."""
     return assembled(
         step_text(algebra, config, False, False),
         _blocks(tile),
@@ -85,14 +85,14 @@ def render_join(algebra: Algebra, config: Config, tile: PlainTile) -> str:
 
 
 def pack_text(algebra: Algebra, config: Config, side: str, along_k: bool, limit: int = 0) -> str:
-    """The name of what packs an operand; where both are filled up with the same, one text packs both."""
+    """The key of a packing text; one for both operands if their fills are equal."""
     side = "M" if algebra.pad_m == algebra.pad_n else side
-    return stacked.named(render_pack_words.named(algebra, config, side, along_k, limit), ("operand", "words"), "z")
+    return stacked.key(render_pack_words.key(algebra, config, side, along_k, limit), ("operand", "words"), "z")
 
 
-@Written
+@KeyedRenderer
 def render_pack_words(algebra: Algebra, config: Config, side: str, along_k: bool, limit: int = 0) -> str:
-    """An operand (`side` M or N) of any strides into words of the way; with a limit, words above it are looked for."""
+    """An operand (`side` M or N) of any strides into words; with a limit, it searches for words above it."""
     defines: dict[str, object] = {
         "PER_WORD": config.per_word, "BITS": config.name == "bits", "ALONG_K": along_k, "LINES": PACK_LINES,
         "SEEKS": limit > 0, "LIMIT": f"{limit:#x}u",
@@ -109,15 +109,15 @@ def render_pack_words(algebra: Algebra, config: Config, side: str, along_k: bool
     return with_half_conversions(text)
 
 
-@Written
+@KeyedRenderer
 def render_limit(algebra: Algebra, config: Config, rows: int = 8, cols: int = 8) -> str:
-    """The step alone, on registers: what no kernel with these instructions can beat."""
+    """The micro-benchmark of the step: the upper limit of a kernel with these instructions."""
     defines: dict[str, object] = {"TM": rows, "TN": cols, "PAIRS": config.name == "three"}
     return assembled(step_text(algebra, config, False, False), defines, "", "simt_gemm/tiled/limit.cu")
 
 
 def word_type(algebra: Algebra, config: Config) -> str:
-    """How a word of M or N is spelled."""
+    """The C type of a word of M or N."""
     if config.per_word > 1:
         return "unsigned"
     if config.converts:
@@ -127,7 +127,7 @@ def word_type(algebra: Algebra, config: Config) -> str:
 
 
 def _as_words(algebra: Algebra, config: Config) -> str:
-    """ONE(x): an element as a word of its own; or AS_BITS(value): what many put into a word, SHIFT bits each."""
+    """ONE(x): an element as a word; or AS_BITS(value): its bits in a word of several, SHIFT bits each."""
     if config.name == "bits":
         return "#define AS_BITS(value) (Word)(value)\n#define SHIFT 1"
     if config.name in ("pairs", "shorts"):
@@ -139,8 +139,8 @@ def _as_words(algebra: Algebra, config: Config) -> str:
 
 
 def step_text(algebra: Algebra, config: Config, accumulate: bool, split: bool) -> str:
-    """Above the kernel: the algebra, then Word, Sum, start, step and finish of the way. A split product stores what
-    it adds up in; P's own dtype and what was in P come in when the planes are combined."""
+    """The text before the kernel: the algebra, then Word, Sum, start, step and finish. With `split`, partial sums are
+    stored; `combine` converts them to P's dtype and accumulates."""
     text = prelude(algebra, index="long long", accumulate=accumulate and not split)
     if split:
         text = _as_partial(text, algebra)
@@ -149,7 +149,7 @@ def step_text(algebra: Algebra, config: Config, accumulate: bool, split: bool) -
 
 
 def _as_partial(text: str, algebra: Algebra) -> str:
-    """The same algebra, storing partial sums."""
+    """The prelude with Partial as Result."""
     lines = []
     for line in text.splitlines():
         if line.startswith("typedef") and " Result;" in line:
@@ -161,13 +161,13 @@ def _as_partial(text: str, algebra: Algebra) -> str:
 
 
 def _values(config: Config) -> str:
-    """A word as the value it holds."""
+    """value_of: a word as Partial."""
     body = "(Partial)x" if config.packs else "widen(x)"
     return f"{FUNCTION} Partial value_of(Word x) {{ return {body}; }}\n"
 
 
 def _sum(kind: str, start: str, step: str, finish: str) -> str:
-    """A sum that is one number: what it starts from, a step, and the value it stands for."""
+    """An accumulator of one number: its initial value, a step, and its result."""
     return f"""typedef {kind} Sum;
 {FUNCTION} Sum start() {{ return {start}; }}
 {FUNCTION} void step(Sum& sum, Word x, Word y, int) {{ {step} }}
@@ -210,7 +210,7 @@ def _three(algebra: Algebra, config: Config) -> str:
 
 
 def _pairs(algebra: Algebra, config: Config) -> str:
-    """Two elements of k a word: a sum holds the best of the even and of the odd ones, and they meet at the end."""
+    """Two elements of k a word: an accumulator has the best of the even and of the odd ones, combined at the end."""
     add, mul, element = binary(algebra.semiring.add), binary(algebra.semiring.mul), algebra.element
     start = f"0x{_bits(algebra.zero, element):04x}{_bits(algebra.zero, element):04x}u"
     if element.is_integer:

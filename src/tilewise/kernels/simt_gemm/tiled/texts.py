@@ -1,4 +1,4 @@
-"""Every text of the plain kernels that a product of a dtype may name: how operands lie, and what becomes of sums."""
+"""Every text of the plain kernels for a dtype: by layouts, alignment and split-K."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine, shared_limit
-from tilewise.kernels.shared.stacked import in_turns, stacked
+from tilewise.kernels.shared.stacked import stacked, with_member_loop
 from tilewise.kernels.simt_gemm.tiled.configs import Config, config_of
 from tilewise.kernels.simt_gemm.tiled.text import (
     Form,
@@ -18,17 +18,17 @@ from tilewise.kernels.simt_gemm.tiled.tiles import GUARD_TILE, PlainTile, tiles_
 from tilewise.kernels.transforms.sums import render_combine
 
 POINTERS = ("M", "N", "P")
-ARGUMENTS = (*POINTERS, "m", "k", "n", "ldm", "ldn", "ldp", "k_each", "verdict", "wanted")  # of the plainest kernel
+ARGUMENTS = (*POINTERS, "m", "k", "n", "ldm", "ldn", "ldp", "k_each", "verdict", "wanted")  # without TAIL and ARG
 
 
-def alike(m_along_k: bool, n_along_k: bool, vector_m: int, vector_n: int) -> tuple[int, int]:
-    """Words of a copy of M and of N: of two operands with k across their lines the lesser for both."""
+def common_vectors(m_along_k: bool, n_along_k: bool, vector_m: int, vector_n: int) -> tuple[int, int]:
+    """Words of a copy of M and of N; if both are contiguous across k, the lesser for both."""
     both = min(vector_m, vector_n)
     return (vector_m, vector_n) if m_along_k or n_along_k else (both, both)
 
 
-def lies(config: Config) -> list[tuple[bool, bool, int, int]]:
-    """(k along M's lines, along N's, words of a copy of each) that a product may have."""
+def layouts_of(config: Config) -> list[tuple[bool, bool, int, int]]:
+    """(M contiguous along k, N contiguous along k, words of a copy of each) of all products."""
     full = 16 // config.word_bytes
     vectors = (full, 1) if full > 1 else (full,)
     if config.converts:
@@ -41,25 +41,25 @@ def lies(config: Config) -> list[tuple[bool, bool, int, int]]:
     ]
 
 
-def by_turns(text: str) -> str:
-    """The plainest kernel's text for blocks that take a stack's members in turn."""
-    return in_turns.named(text, ARGUMENTS, POINTERS)
+def with_stack_loop(text: str) -> str:
+    """The text of blocks that loop over a stack's members."""
+    return with_member_loop.key(text, ARGUMENTS, POINTERS)
 
 
-def behind_stacks(algebra: Algebra, machine: Machine) -> Iterator[str]:
-    """The fallback that is queued behind another kernel's stacks."""
+def stack_fallbacks(algebra: Algebra, machine: Machine) -> Iterator[str]:
+    """The texts of the fallbacks of stacks."""
     config = config_of(algebra, machine)
-    for lie in lies(config):
+    for lie in layouts_of(config):
         if lie[2:] == (1, 1):
-            yield by_turns(render_plain.named(algebra, GUARD_TILE, Form(config, *lie, False, False)))
+            yield with_stack_loop(render_plain.key(algebra, GUARD_TILE, Form(config, *lie, False, False)))
 
 
 def texts(algebra: Algebra, machine: Machine, onto: tuple[bool, ...]) -> Iterator[str]:
-    """Where P is added onto, sums go to planes first, so no kernel but `combine` knows of it."""
+    """Only `combine` has ACCUMULATE variants: with accumulate, sums go to planes first."""
     config = config_of(algebra, machine)
     for share in (1, 8):
         for accumulate in onto:
-            yield render_combine.named(algebra, accumulate, share)
+            yield render_combine.key(algebra, accumulate, share)
     for side in "MN":
         for along_k in (False, True):
             yield pack_text(algebra, config, side, along_k)
@@ -70,16 +70,14 @@ def texts(algebra: Algebra, machine: Machine, onto: tuple[bool, ...]) -> Iterato
 
 def _of_tile(algebra: Algebra, config: Config, tile: PlainTile) -> Iterator[str]:
     rounded = algebra.partial != algebra.result
-    for lie in lies(config):
+    for lie in layouts_of(config):
         for aligned in (False, True):
-            yield stacked.named(render_plain.named(algebra, tile, Form(config, *lie, aligned, False)), POINTERS)
-            if tile.resident == 1 and not rounded:  # the last tiles may come in pieces of k
-                yield stacked.named(
-                    render_plain.named(algebra, tile, Form(config, *lie, aligned, False, tail=True)), POINTERS
+            yield stacked.key(render_plain.key(algebra, tile, Form(config, *lie, aligned, False)), POINTERS)
+            if tile.resident == 1 and not rounded:  # with a split tail
+                yield stacked.key(
+                    render_plain.key(algebra, tile, Form(config, *lie, aligned, False, tail=True)), POINTERS
                 )
         if rounded:
-            yield stacked.named(
-                render_plain.named(algebra, tile, Form(config, *lie, True, False, split=True)), POINTERS
-            )
+            yield stacked.key(render_plain.key(algebra, tile, Form(config, *lie, True, False, split=True)), POINTERS)
     if tile.resident == 1 and not rounded:
-        yield render_join.named(algebra, config, tile)
+        yield render_join.key(algebra, config, tile)

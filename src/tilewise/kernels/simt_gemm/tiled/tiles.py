@@ -1,4 +1,4 @@
-"""The plain kernels' tiles of P: warps of register tiles, by what a way keeps in registers."""
+"""The plain kernels' tiles of P, by the registers of an accumulator."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class PlainTile:
     lanes_m: int = 4
     lanes_n: int = 8
     unroll: int = 4
-    zigzag: bool = False  # every second row of sums is stepped backwards
-    registers: int = 0  # of a thread, at most, where fewer than there are make a better loop
+    zigzag: bool = False  # every second row of sums is updated right to left
+    registers: int = 0  # limit of a thread's registers, where a lower one gives a better loop
 
     @property
     def rows(self) -> int:
@@ -65,17 +65,17 @@ TILES: dict[int, tuple[PlainTile, ...]] = {
         PlainTile(2, 2, 4, 2, 8, 2, 4, 0.70),
     ),
 }
-# up to 16 rows, the long operand's lines in few wide tiles: copies run far ahead, so that reading sets the time
+# up to 16 rows: few wide tiles with deep prefetch, bound by memory
 FEW_ROWS_TILE = PlainTile(1, 4, 16, 4, 16, 3, 2, 0.55, lanes_m=1, lanes_n=32, unroll=2)
 SMALL_TILES = (*TILES[1][2:], FEW_ROWS_TILE)
-GUARD_TILE = SMALL_TILES[0]  # of what stands behind other kernels' stacks
-# one multiply-add a step: issue slots are the limit, and the loop must keep sums in their registers (unrolled by 2)
+GUARD_TILE = SMALL_TILES[0]  # of the fallbacks of stacks
+# one multiply-add a step: bound by issue slots; unrolled by 2, so that sums stay in their registers
 FMA_TILES = (
     PlainTile(4, 2, 8, 16, 32, 3, 1, 0.78, unroll=2, zigzag=True),
     PlainTile(2, 2, 8, 8, 16, 3, 3, 0.73, unroll=2, zigzag=True),
     *SMALL_TILES,
 )
-# an addition and a minimum a step: issue slots again
+# an addition and a minimum a step: bound by issue slots
 TWO_SLOT_TILES = (
     PlainTile(4, 2, 16, 8, 32, 3, 1, 0.84, unroll=2, registers=216),
     PlainTile(4, 2, 8, 8, 16, 3, 2, 0.80, unroll=2),
@@ -92,7 +92,7 @@ SHORT_TILES = (
 
 
 def tiles_of(config: Config) -> tuple[PlainTile, ...]:
-    """The tiles for a way; which are the fastest inside a large product was measured on an H200."""
+    """The tiles for an algorithm, the fastest for large products as measured on an H200."""
     special = {"shorts": SHORT_TILES, "three": THREE_TILES}.get(config.name)
     if special:
         return special

@@ -1,5 +1,4 @@
-// walk: which tile of P a number stands for. GROUP rows of tiles are walked column by column, so that what blocks read
-// together stays in L2.
+// walk: the tile of a number: bands of GROUP rows of tiles, column by column within a band, for reuse in L2.
 
 static __device__ __forceinline__ int tiles_of(int m, int n)
 {

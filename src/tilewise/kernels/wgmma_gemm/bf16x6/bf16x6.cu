@@ -1,21 +1,20 @@
-// bf16x6: float32 on tensor cores. Both operands come in three bfloat16 planes (split.cu); six of the nine products of
-// planes matter in float32, and all six are made from one load of the tiles.
+// bf16x6: float32 on tensor cores. Operands are three bfloat16 planes each (split_bf16.cu); six of the nine products of planes are
+// significant in float32, and are computed from one load of the tiles.
 //
-// Layout: a stage holds BLOCK_M lines of M and BLOCK_N of N, 32 of k, three planes each. Planes lie in memory as they do
-//   here, swizzled, so a stage is six contiguous copies. Consumer warpgroup g owns rows 64 g .. 64 g + 63 of the tile.
-// Sums: tensor cores truncate what they add up, so nothing long is added up in them. The six products of a stage are
-//   summed from the smallest to the largest in `parts`, from zero on, and then added to `sums` on plain cores, rounded to
-//   nearest. After SEGMENT stages `sums` is added onto P itself, so that no sum is of more than SEGMENT terms.
-// Stores: each warp turns its rows in a staging of its own, 32 columns at a time, and writes whole lines of them, wherever
-//   rows of P start. With several parts of k (`splits`), P is as many matrices one after the other, and `combine` adds
-//   them up.
-// Stacks: tiles of all members are walked, member by member; an operand that all of them share has one member's planes.
-// Clusters: CLUSTER blocks take tiles above one another and the same tile of N: each brings a share of it to all of them.
-// Edges: lines past the last are fetched only as far as they are padded; what they make is not stored.
-// Barrier: full[s] completes when the tiles of stage s have arrived; empty[s] when every consumer that reads what this
-//   block sends, its own and its neighbours', has used them.
-// Safety: where a part could overflow or vanish (`safe`), all blocks leave at once and say so in `verdict`; the plain
-//   kernel that is queued behind them makes P then, and else leaves at once itself.
+// Layout: a stage holds BLOCK_M rows of M and BLOCK_N columns of N, 32 of k, three planes each. Planes have the same swizzled layout in
+//   global memory, so a stage is six contiguous copies. Consumer warpgroup g owns rows 64 g .. 64 g + 63 of the tile.
+// Sums: tensor cores truncate their sums, so these are kept short. The six products of a stage are summed from the smallest to the
+//   largest in `parts`, from zero, and then added to `sums` on plain cores, rounded to nearest. After SEGMENT stages `sums` is added
+//   to P, so that no sum has more than SEGMENT terms.
+// Stores: each warp transposes its rows in shared memory, 32 columns at a time, and stores 128 bytes of a row at once, for any alignment
+//   of P. With split-K (`splits`), P is that many matrices, and `combine` adds them up.
+// Stacks: tiles are numbered member by member; a broadcast operand has one member's planes.
+// Clusters: CLUSTER blocks have tiles above one another and the same tile of N: each multicasts a share of it.
+// Edges: planes are padded with zeros; results outside P are not stored.
+// Barrier: full[s] completes when the tiles of stage s have arrived; empty[s] when every consumer in the cluster that reads this block's
+//   copies has read them.
+// Safety: where a plane may overflow or underflow (`safe`), all blocks exit and set `verdict`; then the plain kernel queued after this one
+//   computes P, otherwise that exits.
 
 #define PLANES 3
 #define ROW_BYTES 64
@@ -27,10 +26,10 @@
 #define PADDED 32  // lines, as split.cu pads them
 #define STAGED 40  // floats from row to row of a staging: pairs of sums meet no bank twice
 
-// How far a member is from the next: its planes in bytes, P in elements.
+// Strides from member to member: of planes in bytes, of P in elements.
 struct Stack { int members; long long planes_m, planes_n, cells; };
 
-// The next tile of this block, and whose it is; a member's parts of k come one after the other.
+// The next tile of this block, and its member; a member's parts of k are consecutive.
 static __device__ __forceinline__ bool find_tile(int turn, Size size, const Stack& stack, Work& work, int& member) {
     int splits = size.splits, steps = (size.k + BLOCK_K - 1) / BLOCK_K;
     size.splits *= stack.members;
@@ -44,7 +43,7 @@ static __device__ __forceinline__ bool find_tile(int turn, Size size, const Stac
 
 static __device__ __forceinline__ int padded(int lines) { return (lines + PADDED - 1) / PADDED * PADDED; }
 
-// So many bytes of a plane are there from line `first` on, for `most` lines.
+// The bytes of a plane from line `first` on, of `most` lines at most.
 static __device__ __forceinline__ unsigned bytes_from(int first, int lines, int most) {
     return max(0, min(most, padded(lines) - first)) * ROW_BYTES;
 }
@@ -54,7 +53,7 @@ static __device__ __forceinline__ void produce(
 {
     const int share = BLOCK_N / CLUSTER;
     int member, stage = 0, mine = CLUSTER > 1 ? cluster_rank() * share : 0;
-    unsigned parity = 1;  // a fresh barrier counts as just completed in the other parity: nothing to wait for
+    unsigned parity = 1;  // a new barrier counts as completed in the other parity: no wait
     Work work;
     for (int turn = 0; find_tile(turn, size, stack, work, member); ++turn) {
         const char *planes_m = all_m + member * stack.planes_m, *planes_n = all_n + member * stack.planes_n;
@@ -75,14 +74,14 @@ static __device__ __forceinline__ void produce(
                 if (CLUSTER == 1)
                     copy_bytes(to_n, from_n, brought, &full[stage]);
                 else if (brought)
-                    copy_bytes_to(to_n, from_n, brought, &full[stage], EVERYONE);
+                    copy_bytes_multicast(to_n, from_n, brought, &full[stage], ALL_RANKS);
             }
             NEXT_STAGE(stage, parity, STAGES)
         }
     }
 }
 
-// A warp's 16 rows of a tile; `staging` is its own.
+// Stores a warp's 16 rows of a tile; `staging` is the warp's.
 static __device__ __forceinline__ void store_sums(
     const float (&sums)[SUMS], float* staging, float* P, long long ldp, Size size, int top, int left, bool onto)
 {
@@ -147,7 +146,7 @@ static __device__ __forceinline__ void consume(
                 wgmma_commit();
                 wgmma_wait<0>();
                 release(&empty[stage]);
-                settle(parts);
+                fence_operand(parts);
                 #pragma unroll
                 for (int i = 0; i < SUMS; ++i) sums[i] += parts[i];
                 NEXT_STAGE(stage, parity, STAGES)
@@ -157,8 +156,8 @@ static __device__ __forceinline__ void consume(
     }
 }
 
-// The same of all members, as every thread of the block hears it: `met` words for either operand of each, that of all members
-// where they share it. Warps take members with many words, threads those with few, all of the block the only one.
+// `safe` of all members, for every thread of the block: `met` magnitudes of either operand of each; a broadcast operand has one member's.
+// A member is tested by a warp, by a thread if `met` is small, or by the whole block if it is the only one.
 static __device__ __forceinline__ bool all_safe(const unsigned* largest, int met, const Stack& stack, int log_k, unsigned* most) {
     bool unsafe = false;
     if (stack.members == 1) {
@@ -184,7 +183,7 @@ static __device__ __forceinline__ bool all_safe(const unsigned* largest, int met
     return !__syncthreads_or(unsafe);
 }
 
-// `onto`: the product is added onto P; `largest` has `met` words for either operand of each member.
+// `onto`: accumulate onto P; `largest`: `met` magnitudes of either operand of each member.
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1) bf16x6(
     const char* planes_m, const char* planes_n, float* P, Size size, long long ldp, int onto, const unsigned* largest,
     int met, int log_k, unsigned* verdict, const __grid_constant__ Stack stack)
@@ -201,20 +200,20 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         barrier_init_done();
     }
     __syncthreads();
-    wait_for_kernel_before();
+    wait_on_dependent_grids();
     bool go = all_safe(largest, met, stack, log_k, most);
     if (blockIdx.x == 0 && threadIdx.x == 0) *verdict = !go;
-    if (CLUSTER > 1) cluster_meet();
+    if (CLUSTER > 1) cluster_sync();
     int group = threadIdx.x / 128;
     if (group == 0) {
-        registers_give<56>();
+        setmaxnreg_dec<56>();
         if (go && threadIdx.x == 0) produce(stages, full, empty, planes_m, planes_n, size, stack);
     } else {
-        registers_take<224>();
+        setmaxnreg_inc<224>();
         staging += (threadIdx.x / 32 - 4) * 16 * STAGED;
         if (go) consume(stages, full, empty, staging, group - 1, P, size, stack, ldp, onto);
     }
-    // nobody leaves while a neighbour may still send it a tile or a word
+    // no block exits while another may still write to its shared memory
     __syncwarp();
-    if (CLUSTER > 1) cluster_meet();
+    if (CLUSTER > 1) cluster_sync();
 }

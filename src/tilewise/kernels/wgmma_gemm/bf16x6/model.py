@@ -1,8 +1,8 @@
-"""float32 on tensor cores as the planner sees it: each operand in three bfloat16 planes, six products of them.
+"""Cost model of `bf16x6`: float32 on tensor cores, each operand as three bfloat16 planes, six products of them.
 
 `transforms/split_bf16.cu` makes the planes, from operands of any strides, `bf16x6.cu` the products, and
-`simt_gemm/tiled/plain.cu` stands behind them for operands whose parts would not be safe; which of the two makes P is
-decided on the card.
+`simt_gemm/tiled/plain.cu` is the fallback for operands whose planes would overflow or underflow; a flag on the card
+chooses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LINES = 32  # rows of M, or columns of N, that planes are padded to
 LINE_BYTES = 2 * DEPTH
 SEGMENT = 256  # stages whose sums are added up in registers before they are added onto P
 PLANE_LIMIT = 2**30  # bytes of an operand's planes at a time: k comes in slabs where it would be more,
-LEAST_SLAB = 1024  # of no less than so many
+LEAST_SLAB = 1024  # k of a slab, at least
 STAGING_BYTES = 8 * 16 * 40 * 4  # of the consumers' warps, as the kernel has it
 
 # The model's figures, fitted to 447 random products on an H200 (rms 5 %).
@@ -40,7 +40,7 @@ MANY_PARTS = 16
 
 @dataclass(frozen=True)
 class SplitTile:
-    """A tile of P; `cluster` blocks with tiles above one another bring their common tile of N together."""
+    """A tile of P; `cluster` blocks with tiles above one another multicast their common tile of N."""
 
     cols: int
     cluster: int = 1
@@ -71,13 +71,13 @@ TILES = (
 
 @dataclass(frozen=True)
 class SplitConfig:
-    """How a float32 product is made of planes."""
+    """A configuration of bf16x6."""
 
     tile: SplitTile
     splits: int = 1  # parts that k is cut into
 
-    def words(self) -> list[str]:
-        """What is special about it, a sentence each."""
+    def notes(self) -> list[str]:
+        """Notes of the plan."""
         words = ["operands of Inf, NaN or extreme magnitudes are found on the card, and multiplied on plain cores"]
         if self.tile.cluster > 1:
             words.append(f"{self.tile.cluster} blocks, one above the other, share their tiles of N")
@@ -98,7 +98,7 @@ class SplitConfig:
 
 
 def runs_of(problem: Problem) -> Runs:
-    """The members of a stack that are made together: as many as lie evenly apart, and have planes within the limit."""
+    """The launches of a stack: members at a constant stride whose planes are within the limit."""
     p = problem
     planes = plane_bytes(p.m, p.k) + plane_bytes(p.n, p.k)
     most = max(1, min(GRID_LIMIT, 2 * PLANE_LIMIT // max(1, planes)))
@@ -106,7 +106,7 @@ def runs_of(problem: Problem) -> Runs:
 
 
 def slab_of(m: int, k: int, n: int) -> int:
-    """How much of k is split at a time: all of it, or whole stages whose planes keep to the limit."""
+    """The k of a slab: all, or whole stages whose planes are within the limit."""
     fits = PLANE_LIMIT // plane_bytes(max(m, n), DEPTH) * DEPTH if m and n else k
     slabs = math.ceil(k / max(LEAST_SLAB, fits)) or 1
     return math.ceil(math.ceil(k / slabs) / DEPTH) * DEPTH
@@ -124,7 +124,7 @@ def tables(problem: Problem, machine: Machine) -> list[Table]:
 
 @Formula
 def expected(row: Row, given: Row) -> float:
-    """Runs of a stack's members, and what is the same for every tile."""
+    """The time of all runs of a stack, and what does not depend on the tile."""
     return given[9] * run_seconds(row, given) + given[10]
 
 
@@ -144,7 +144,7 @@ def run_seconds(row: Row, given: Row) -> float:
 
 
 def _given(problem: Problem, machine: Machine) -> Row:
-    """What all rows share: of one launch, how many there are, and what comes beside."""
+    """The numbers that all rows share."""
     launches, members = _launches(problem)
     m, n, phases = problem.m, problem.n, -(-problem.k // DEPTH)
     cells = members * m * n
@@ -153,7 +153,7 @@ def _given(problem: Problem, machine: Machine) -> Row:
 
 
 def _launches(problem: Problem) -> tuple[int, int]:
-    """How many runs of a stack there are, and members of one."""
+    """(runs of a stack, members of a run)."""
     if problem.members <= 1:
         return 1, 1
     runs = runs_of(problem)
@@ -162,7 +162,7 @@ def _launches(problem: Problem) -> tuple[int, int]:
 
 
 def _config(number: int, given: Row, table: Rows) -> SplitConfig:
-    """What a row stands for: every second one cuts k."""
+    """The configuration of a row; every second one has split-K."""
     rows, cols, _, _, _, _, cluster, cut = map(int, table.rows[number])
     m, n, _, units, deepest = map(int, given[:5])
     tiles = int(given[8]) * -(-m // rows) * -(-n // cols) * cluster
@@ -199,7 +199,7 @@ def _stage_seconds(tile: SplitTile, machine: Machine) -> float:
 
 
 def _other_seconds(problem: Problem) -> float:
-    """What is the same for every tile: launches, the split, and slabs of k."""
+    """The time that does not depend on the tile: launches, the split into planes, slabs of k."""
     m, k, n = problem.m, problem.k, problem.n
     slabs = math.ceil(k / max(1, slab_of(m, k, n)))
     if problem.members > 1 and slabs == 1:
@@ -211,7 +211,7 @@ def _other_seconds(problem: Problem) -> float:
 
 
 def _stack_seconds(problem: Problem) -> float:
-    """The same of a stack: planes are written as far as they are padded, and of a shared operand once."""
+    """The same of a stack: padded planes, those of a broadcast operand once."""
     p, (launches, _) = problem, _launches(problem)
     sides = ((p.layout_m, p.m), (p.layout_n, p.n))
     moved = sum(

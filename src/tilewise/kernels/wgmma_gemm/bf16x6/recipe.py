@@ -1,8 +1,8 @@
-"""The launches of `bf16x6`: the split into three bfloat16 planes, the six products, and behind them the plain kernel.
+"""The launches of `bf16x6`: the split into three bfloat16 planes, the six products, and the fallback on plain cores.
 
 Both are queued; a flag on the card, the verdict of the split, predicates them: where magnitudes are unsafe for the
-planes, the products return at once and the plain kernel makes P, else the other way round. Members of a stack that lie
-evenly apart are made together, and have one verdict.
+planes, the products return at once and the plain kernel computes P, else the other way round. Members of a stack at a
+constant stride are one launch with one verdict.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split
 
 WARPS, RESIDENT = 8, 4  # of a block that splits, and such blocks of a multiprocessor
 MEMBER_BLOCKS, STACK_BLOCKS = 256, 16 * 132  # at most, that split a member of a stack, and all of it
-UNSAFE = 1  # the verdict: P is the plain kernel's
+UNSAFE = 1  # verdict: the plain kernel computes P
 
 
 _Operand = struct_of("Operand", "transforms/split_bf16.cu")
@@ -32,8 +32,8 @@ _Stack = struct_of("Stack", "wgmma_gemm/bf16x6/bf16x6.cu")
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:
-    """M and N have any strides, P has rows side by side: perhaps not its own, but scratch memory's, whose members lie
-    elsewhere than P's. Runs of a stack's members share the scratch memory in turn."""
+    """M and N have any strides, P is row-major (P itself, or scratch memory with other strides). Runs of a stack's
+    members reuse the scratch memory one after another."""
     m, n, p = given.M.layout, given.N.layout, given.P.layout
     plan = replace(plan, problem=replace(plan.problem, layout_m=m, layout_n=n, layout_p=p))
     runs = runs_of(plan.problem)
@@ -52,7 +52,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:
 
 
 def _part(plan: Plan, count: int, steps: list[int]) -> Plan:
-    """The plan of so many members of a stack, steps apart."""
+    """The plan of `count` members of a stack with these strides."""
     p = plan.problem
     lie = (p.layout_m, p.layout_n, p.layout_p)
     m, n, out = (x._replace(stack=(step,) if count > 1 else ()) for x, step in zip(lie, steps, strict=True))
@@ -61,13 +61,13 @@ def _part(plan: Plan, count: int, steps: list[int]) -> Plan:
 
 
 def _run(x: Placed, index: tuple[int, ...], count: int, step: int) -> Placed:
-    """So many members of an operand, from the one at `index` on."""
+    """`count` members of an operand, from the one at `index` on."""
     address, stack = x.member(index), (step,) if count > 1 else ()
     return Placed(address, x.dtype, x.rows, x.cols, Layout(x.layout.row, x.layout.col, stack, address % 16))
 
 
 class _Product:
-    """One product, or those of members that lie evenly apart; its operands anywhere."""
+    """One product, or a run of a stack."""
 
     def __init__(self, plan: Plan, M: Placed, N: Placed, P: Placed) -> None:
         assert isinstance(plan.config, SplitConfig)
@@ -92,7 +92,7 @@ class _Product:
         verdict = largest + 4 * 4 * self._members * self._blocks
         slabs = range(0, max(p.k, 1), max(self._slab, 1))
         made: list[AnyStep] = []
-        if len(slabs) > 1:  # nothing may be added onto P before all of M and N has been looked at
+        if len(slabs) > 1:  # the verdict over all of M and N is needed before P is accumulated
             made.append(self._split(0, p.k, {}, largest))
         for start in slabs:
             depth = min(self._slab, p.k - start)
@@ -105,7 +105,7 @@ class _Product:
         return [*made, Fallback(self._plan, self._M, self._N, self._P, verdict, UNSAFE)]
 
     def _own(self, x: Placed) -> int:
-        """Members that an operand has: one, where all share it."""
+        """Members of an operand: one if it is broadcast."""
         return self._members if any(x.layout.stack) else 1
 
     @property
@@ -115,8 +115,8 @@ class _Product:
 
     @property
     def _blocks(self) -> int:
-        """That split a member: as many as are resident at once, so that each leaves one word; of stacks somewhat more,
-        which are even where members are small."""
+        """Blocks that split a member: as many as are resident at once, each of which writes one magnitude; for stacks
+        more, which balances small members."""
         p = self._plan.problem
         pieces = math.ceil(p.k / DEPTH) * (math.ceil(p.m / LINES) + math.ceil(p.n / LINES))
         most = RESIDENT * self._plan.machine.units
@@ -125,7 +125,7 @@ class _Product:
         return max(1, min(most, math.ceil(pieces / WARPS)))
 
     def _split(self, start: int, depth: int, held: dict[str, Address], largest: Address) -> Launch:
-        """So much of k from `start` on; without a place for the planes, its largest magnitudes alone."""
+        """The split of `depth` of k from `start` on; without memory for planes, only the largest magnitudes."""
         (M, N), to = (self._M, self._N), (held.get("planes of M"), held.get("planes of N"))
         arguments = (
             operand(M, to[0], M.rows, M.layout.row, M.layout.col, start, depth),
@@ -133,7 +133,7 @@ class _Product:
             largest,
         )
         grid = (self._blocks,) if self._members == 1 else (self._blocks, self._members)
-        return Launch.of(render_split.named(), "split", grid, (32 * WARPS,), arguments)
+        return Launch.of(render_split.key(), "split", grid, (32 * WARPS,), arguments)
 
     def _multiply(self, depth: int, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
         p, config, cut = self._plan.problem, self._config, self._config.splits > 1
@@ -156,7 +156,7 @@ class _Product:
             (self._plan.geometry.block[0],),
         )
         return Launch.of(
-            render_bf16x6.named(config.tile), KERNEL, (blocks,), block, arguments, config.tile.shared_bytes, True
+            render_bf16x6.key(config.tile), KERNEL, (blocks,), block, arguments, config.tile.shared_bytes, True
         )
 
     def _gather(self, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:

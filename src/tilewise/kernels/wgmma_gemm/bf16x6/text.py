@@ -1,8 +1,8 @@
-"""The texts for float32 on tensor cores: the operands' split into planes, and the six products of them."""
+"""The texts of the split into planes and of bf16x6."""
 
 from __future__ import annotations
 
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.wgmma_gemm.bf16x6.model import DEPTH, SEGMENT, SplitTile
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
@@ -10,14 +10,14 @@ from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
 
 
-@Written
+@KeyedRenderer
 def render_split() -> str:
     return assembled("shared/dependent_launch.cuh shared/bf16_planes.cuh transforms/split_bf16.cu")
 
 
-@Written
+@KeyedRenderer
 def render_bf16x6(tile: SplitTile) -> str:
-    """One text for every layout: `split` has settled what the operands are like."""
+    """One text for every layout: planes always have the same."""
     defines = {
         **of_tile(tile, "rows", "cols", "stages", "cluster"),
         "BLOCK_K": DEPTH,

@@ -1,18 +1,17 @@
-// bulk_lines: operands whose lines start anywhere. A warp or two bring lines as they lie, by bulk copies where they can; the others
-// read fragments for the tensor cores from them word by word. Blocks take tile after tile, so the copies of the next are on their way meanwhile.
+// bulk_lines: operands of any alignment. Producer warps copy lines unchanged to shared memory, by bulk copies where possible; consumer
+// warps read mma.sync fragments from them word by word. Persistent blocks: copies of the next tile overlap the products of this one.
 //
-// Layout: a stage holds `depth` of k of a tile's rows of M, then of its columns of N, as producers.cuh puts them. `pitch` bytes lie
-//   between lines; tensor_cores.cuh reads across or along them. Behind the stages each warp has memory for its sums (stores.cuh).
-// Edges: k that is not there is cut out of both operands' words; rows and columns that are not there hold anything, for they only
-//   meet sums that are not stored.
-// Cut: where tiles are few, k lies over the blocks of a cluster, `share` of it each, and these add up in order (stores.cuh); then a
-//   block has one tile.
-// Barrier: full[s] completes when all bytes of stage s have arrived, empty[s] when every consumer thread has used it.
+// Layout: a stage holds `depth` of k of a tile's rows of M, then of its columns of N, as producers.cuh copies them; lines are `pitch`
+//   bytes apart. After the stages each warp has memory to stage its sums (stores.cuh).
+// Edges: elements beyond k are masked in both operands; rows and columns outside are undefined, and only reach sums that are not stored.
+// Split-K: where tiles are few, over the blocks of a cluster, `share` of k each, added up in order (stores.cuh); then a block has one
+//   tile.
+// Barrier: full[s] completes when all bytes of stage s have arrived, empty[s] when every consumer thread has read it.
 
 #define CONSUMERS (WARPS_M * WARPS_N)
 #define BARRIER_BYTES (2 * MOST_STAGES * 8)
 
-// What a launch multiplies, and how its shared memory is laid out.
+// The problem of a launch, and the layout of its shared memory.
 struct Product {
     int m, k, n, depth, stages, region_m, stage_bytes, pitch_p, staged_bytes, items, tiles, tiles_n, even, share, parts;
     long long step_m, step_n, step_p, lead_p;  // in bytes
@@ -21,7 +20,7 @@ struct Product {
 // A tile of a member.
 struct Item { int member, top, left; };
 
-// What of k this block multiplies.
+// This block's part of k.
 struct Part { int from, to; };
 
 static __device__ __forceinline__ Part part_of(const Product& p) {
@@ -63,12 +62,12 @@ static __device__ __forceinline__ void produce(
             int deep = min(p.depth, part.to - k);
             barrier_wait(&empty[stage], parity);
             char* to = stages + stage * p.stage_bytes;
-            unsigned sent = bring_lines(to, of_m(M, p, item, k), M_ALONG_K ? rows : deep, (M_ALONG_K ? deep : rows) * SIZE, M,
+            unsigned sent = load_lines(to, of_m(M, p, item, k), M_ALONG_K ? rows : deep, (M_ALONG_K ? deep : rows) * SIZE, M,
                                         &full[stage], copier);
-            sent += bring_lines(to + p.region_m, of_n(N, p, item, k), N_ALONG_K ? columns : deep,
+            sent += load_lines(to + p.region_m, of_n(N, p, item, k), N_ALONG_K ? columns : deep,
                                 (N_ALONG_K ? deep : columns) * SIZE, N, &full[stage], copier);
-            arrive_behind_copies(&full[stage]);
-            __syncwarp();  // elements that came one by one are there
+            arrive_after_copies(&full[stage]);
+            __syncwarp();  // elements copied one by one are visible
             for (int apart = 16; apart; apart /= 2) sent += __shfl_xor_sync(~0u, sent, apart);
             if (threadIdx.x % 32 == 0) barrier_expect(&full[stage], sent);
             next_stage(stage, parity, p);
@@ -101,7 +100,7 @@ static __device__ __forceinline__ void consume(
                 else
                     multiply_stage<false>(sums, from + lines_m, from + lines_n, M.pitch, N.pitch, deep);
             }
-            barrier_arrive(&empty[stage]);  // each for its own reads: racecheck follows no warp through one thread of it
+            barrier_arrive(&empty[stage]);  // by every thread: racecheck does not infer a warp's reads from one thread's arrival
             next_stage(stage, parity, p);
         }
         char* target = P + item.member * p.step_p + item.top * p.lead_p + item.left * SIZE;
@@ -134,8 +133,8 @@ extern "C" __global__ void __launch_bounds__(32 * CONSUMERS + COPIERS, RESIDENT)
         barrier_init_done();
     }
     __syncthreads();
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     Source of_M = {M + reach_m.low * SIZE, M + reach_m.high * SIZE, M, lead_m * SIZE, pitch_m};
     Source of_N = {N + reach_n.low * SIZE, N + reach_n.high * SIZE, N, lead_n * SIZE, pitch_n};
     if (threadIdx.x >= 32 * CONSUMERS)
@@ -143,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(32 * CONSUMERS + COPIERS, RESIDENT)
     else
         consume(stages, staged, full, empty, of_M, of_N, P, p);
     if (p.parts > 1) {
-        if (threadIdx.x >= 32 * CONSUMERS) cluster_meet();  // where consumers meet whose sums are to be added up
-        cluster_meet();                                     // nobody leaves while another reads here
+        if (threadIdx.x >= 32 * CONSUMERS) cluster_sync();  // the consumers' barrier before the reduction
+        cluster_sync();                                     // no block exits while another reads its shared memory
     }
 }

@@ -1,4 +1,4 @@
-"""Lines that start anywhere, brought by bulk copies, as the planner sees them: tiles, stages, their time."""
+"""`bulk_lines` for the planner: tiles, and the layout of stages in shared memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from tilewise.kernels.wgmma_gemm.bulk_lines.seconds import FIELDS
 from tilewise.system.machine_code import Row
 
 KERNEL = "bulk_lines"
-IDEA = "bulk copies bring lines that start anywhere, as they lie, tensor cores' fragments are read from them"
+IDEA = (
+    "unaligned operands are copied in bulk, unchanged, to shared memory, and fragments for tensor cores read from them"
+)
 MOST_STAGES = 16
 PIECE = 4096  # bytes of a copy, at most
-ROUNDING = 30  # bytes that a copy brings beside its line
+ROUNDING = 30  # bytes that a copy adds to its line
 SLACK = 80  # bytes behind lines that fragments are read from: of a line's start and of the last words
 WHOLE = 1.25  # bytes between two lines, of those of a line, up to which lines are brought with what lies between them
 MOST_CONFLICTS = 4
@@ -65,7 +67,7 @@ class BulkConfig(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What a block's shared memory holds, in bytes."""
+    """A block's shared memory, in bytes."""
 
     pitch_m: int
     pitch_n: int
@@ -86,11 +88,11 @@ class Cores(NamedTuple):
 
 def cores_of(p: Problem) -> Cores:
     size = p.dtype.itemsize
-    return Cores(2, 16, even(p)) if size == 2 else Cores(4, 8, True)
+    return Cores(2, 16, is_even(p)) if size == 2 else Cores(4, 8, True)
 
 
-def even(p: Problem) -> bool:
-    """Whether every line of both operands starts on 4 bytes."""
+def is_even(p: Problem) -> bool:
+    """Whether every line of both operands is aligned to 4 bytes."""
     sides = (p.layout_m, p.m, p.k), (p.layout_n, p.k, p.n)
     return all(line_alignment(*side, p.dtype.itemsize) >= 4 for side in sides)
 
@@ -132,7 +134,7 @@ def _of_one_bank(pitch: int, along: bool, cores: Cores) -> int:
 
 
 class Given(NamedTuple):
-    """What all ways of a problem share: extents, how lines of M and of N lie, and how many bytes they are apart."""
+    """What all configurations of a problem share: extents, contiguity, and strides in bytes."""
 
     members: int
     m: int
@@ -165,12 +167,12 @@ def share_of(k: int, parts: int) -> int:
 
 
 def cut_over(g: Given, parts: int) -> Given:
-    """What a block of a cluster sees."""
+    """The same of a block of a cluster."""
     return g if parts == 1 else g._replace(k=share_of(g.k, parts))
 
 
 class Stage(NamedTuple):
-    """How lines of both operands lie in a stage, in bytes."""
+    """The layout of a stage, in bytes."""
 
     pitch_m: int
     pitch_n: int

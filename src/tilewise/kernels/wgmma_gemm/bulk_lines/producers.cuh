@@ -1,18 +1,17 @@
-// bring: lines of an operand into a stage, as they lie: a byte keeps its place behind a 16-byte boundary, so the boundaries of
-// memory are those of the stage, whatever a line starts on.
+// producers: copies lines of an operand to a stage with their misalignment from 16 bytes, so that 16-byte boundaries of global memory
+// are 16-byte boundaries of the stage.
 //
-// Where `pitch` is what lies between lines in memory, all lines of a piece are one run, with what is between them, and come by bulk
-//   copies. Else lines lie `pitch` apart, which differs from memory by a multiple of 16 bytes, and come in 16 bytes a thread: a
-//   bulk copy takes a multiprocessor 34 clocks (H200), whatever its length, and lines of a tile are short.
-// Ends: a copy takes whole 16 bytes, so it brings up to 15 bytes that are not the line's. Those of other lines do no harm; 16
-//   bytes that stick out of all the operand are not read: their elements come one by one.
+// Where `pitch` equals the stride in memory, the lines of a stage, with the gaps between them, are one run, copied in bulk. Else
+//   lines are `pitch` apart, which differs from the stride by a multiple of 16 bytes, and copied by 16 bytes a thread: a bulk copy
+//   takes a multiprocessor 34 clocks (H200), whatever its length, and lines of a tile are short.
+// Ends: copies are multiples of 16 bytes, with up to 15 bytes of other lines. 16 bytes across the operand's ends are copied by elements.
 
 #define COPIERS (32 * PRODUCERS)
 #define CLASSES (16 / SIZE)
 
-struct Reach { long long low, high; };  // where all members of an operand begin and end, in elements from its pointer
+struct Reach { long long low, high; };  // the extent of all members of an operand, in elements relative to its pointer
 
-// An operand of all members, in bytes; `matrix` of the member that is brought.
+// An operand with all members, in bytes.
 struct Source {
     const char* begin;
     const char* end;
@@ -29,13 +28,13 @@ static __device__ __forceinline__ int behind_boundary(const char* at) {
     return (int)(reinterpret_cast<unsigned long long>(at) & 15);
 }
 
-static __device__ __forceinline__ void bring_elements(char* to, const char* from, const char* stop) {
+static __device__ __forceinline__ void load_elements(char* to, const char* from, const char* stop) {
     #pragma unroll 1
     for (; from < stop; from += SIZE, to += SIZE) *reinterpret_cast<Element*>(to) = *reinterpret_cast<const Element*>(from);
-    publish_shared();  // the copy engine writes here again, later
+    fence_async_shared();  // ordered before later bulk copies to this stage
 }
 
-// The words of 16 bytes that a run from `from` to `stop` lies in, but for those that stick out of all the operand.
+// The aligned 16-byte words of a run from `from` to `stop`, without those across the operand's ends.
 struct Words { const char* low; const char* high; };
 
 static __device__ __forceinline__ Words words_of(const char* from, const char* stop, const Source& of) {
@@ -45,16 +44,16 @@ static __device__ __forceinline__ Words words_of(const char* from, const char* s
     return words;
 }
 
-// What of the run is in none of these words. One thread does it, the one that says that the stage is full.
-static __device__ __forceinline__ void bring_ends(char* to, const char* from, const char* stop, Words words) {
-    if (words.low > from) bring_elements(to, from, words.low < stop ? words.low : stop);
+// The elements of the run in none of these words, by one thread.
+static __device__ __forceinline__ void load_ends(char* to, const char* from, const char* stop, Words words) {
+    if (words.low > from) load_elements(to, from, words.low < stop ? words.low : stop);
     const char* rest = words.high > words.low ? words.high : words.low;
     if (rest < from) rest = from;
-    if (rest < stop) bring_elements(to + (rest - from), rest, stop);
+    if (rest < stop) load_elements(to + (rest - from), rest, stop);
 }
 
-// `bytes` from `from` on to `to` in bulk, PIECE bytes a copy, by the copier `number`; returns what it has on its way.
-static __device__ __forceinline__ unsigned bring_run(
+// Copies `bytes` in bulk, PIECE bytes a copy; returns the bytes that copier `number` issued.
+static __device__ __forceinline__ unsigned load_run(
     char* to, const char* from, long long bytes, const Source& of, Barrier* full, int number)
 {
     Words words = words_of(from, from + bytes, of);
@@ -65,18 +64,17 @@ static __device__ __forceinline__ unsigned bring_run(
         copy_bytes(to + (at - from), at, size, full);
         sent += size;
     }
-    if (number == 0) bring_ends(to, from, from + bytes, words);
+    if (number == 0) load_ends(to, from, from + bytes, words);
     return sent;
 }
 
-// Lines in 16 bytes a copy. CLASSES lines on, a line starts as far behind a boundary again, so the copier `number` takes a piece of
-// every CLASSES-th line, and goes on to another piece when these are done. CHECKED: a word of the first line or of the last may
-// stick out of all the operand.
-template <bool CHECKED> static __device__ __forceinline__ void bring_words(
+// Copies lines by 16 bytes. Every CLASSES-th line has the same misalignment, so copier `number` takes one piece of every CLASSES-th line,
+// then another piece. CHECKED: a word of the first or the last line may reach outside the operand.
+template <bool CHECKED> static __device__ __forceinline__ void load_words(
     char* to, const char* from, int lines, int bytes, const Source& of, int number)
 {
     const int AT_ONCE = CHECKED ? 1 : 4;
-    const int pieces = (bytes + 30) / 16;  // of a line that starts anywhere
+    const int pieces = (bytes + 30) / 16;  // of a line with any misalignment
     const long long further = CLASSES * of.lead;
     const int further_to = CLASSES * of.pitch;
     for (int turn = number; turn < CLASSES * pieces; turn += COPIERS) {
@@ -95,20 +93,20 @@ template <bool CHECKED> static __device__ __forceinline__ void bring_words(
     }
     if (CHECKED && number == 0) {
         const char* last = from + (lines - 1) * of.lead;
-        bring_ends(to, from, from + bytes, words_of(from, from + bytes, of));
-        if (lines > 1) bring_ends(to + (lines - 1) * of.pitch, last, last + bytes, words_of(last, last + bytes, of));
+        load_ends(to, from, from + bytes, words_of(from, from + bytes, of));
+        if (lines > 1) load_ends(to + (lines - 1) * of.pitch, last, last + bytes, words_of(last, last + bytes, of));
     }
 }
 
-// `lines` of `bytes` each from `from` on, by all copiers; returns what this one has on its way in bulk.
-static __device__ __forceinline__ unsigned bring_lines(
+// Copies `lines` of `bytes` each; returns the bytes that this copier issued in bulk.
+static __device__ __forceinline__ unsigned load_lines(
     char* region, const char* from, int lines, int bytes, const Source& of, Barrier* full, int number)
 {
     char* to = region + behind_boundary(from);
-    if (of.pitch == of.lead) return bring_run(to, from, (lines - 1) * of.lead + bytes, of, full, number);
+    if (of.pitch == of.lead) return load_run(to, from, (lines - 1) * of.lead + bytes, of, full, number);
     if (from - 16 >= of.begin && from + (lines - 1) * of.lead + bytes + 16 <= of.end)
-        bring_words<false>(to, from, lines, bytes, of, number);
+        load_words<false>(to, from, lines, bytes, of, number);
     else
-        bring_words<true>(to, from, lines, bytes, of, number);
+        load_words<true>(to, from, lines, bytes, of, number);
     return 0;
 }

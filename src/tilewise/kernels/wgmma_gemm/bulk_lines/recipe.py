@@ -1,4 +1,4 @@
-"""The launches of `bulk_lines`: one for all members of a stack that lie evenly."""
+"""The launches of `bulk_lines`: one for all members at a constant stride."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Product = struct_of("Product", "wgmma_gemm/bulk_lines/bulk_lines.cu")
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
-    """M and N have lines of elements side by side, P rows; all of them start anywhere."""
+    """M and N are row-major or column-major, P is row-major; any alignment."""
     p, config, M, N, P, made = plan.problem, plan.config, given.M, given.N, given.P, list[Launch]()
     assert isinstance(config, BulkConfig)
     shared, size = given_of(p), p.dtype.itemsize
@@ -40,7 +40,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     )
     assert memory is not None
     lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
-    source = render_bulk_lines.named(p.dtype, config.tile, lying)
+    source = render_bulk_lines.key(p.dtype, config.tile, lying)
     down, across = tiles_of(shared, config.tile)
     runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)], MOST_ITEMS // (down * across))
     for first, count in runs.starts():

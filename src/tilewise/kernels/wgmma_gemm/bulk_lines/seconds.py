@@ -1,4 +1,4 @@
-"""How long `bulk_lines` is expected to take: what a way asks of a card, and what each of that costs."""
+"""Expected time of `bulk_lines`: the resources that a configuration uses, and the cost of each."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from math import sqrt
 
 from tilewise.system.machine_code import Row
 
-# Fitted to 2,527 ways of 943 products and stacks of halves and 396 of 196 of tf32 (rms 15 and 16 %; what they choose
-# took 2 and 1 % longer than the soonest of the ways timed, in the mean: all of them seen).
-# What all ways of a product share, as numbers; figures stand behind them.
+# Fitted to 2,527 configurations of 943 products and stacks of halves and 396 of 196 of tf32 (rms 15 and 16 %; the
+# choice takes 2 and 1 % longer than the fastest, in the mean, on the fitted data).
+# The numbers that all rows share, then the coefficients:
 (
     MEMBERS, M, K, N, SIZE, STEP, BY_WORDS, M_ALONG, N_ALONG, LEAD_M, LEAD_N, ODD_P, LEAST, UNITS_HELD, NEAR_M, NEAR_N,
     CUTS_TRIED, MORE_M,
@@ -47,13 +47,13 @@ def expected(row: Row, given: Row, k: int, depth: int, resident: int, parts: int
     words, products = rows / 4 * of_m + cols / 4 * of_n, rows * cols / 128  # of a step: of a thread, and of a warp
     cells = rows * cols / 32 * (ODD if given[ODD_P] > 0.0 and n > row[COLS] else 1.0)  # sums of a thread
     moved = ((height + width) * k + height * width) * size  # bytes of a tile, that come and go
-    turns, tiles = rounds(items, units * resident), rounds(items, units)  # of a block, and of a multiprocessor
+    block_rounds, tiles = rounds(items, units * resident), rounds(items, units)  # of a block, and of a multiprocessor
     reading = steps * words
-    block = turns * (
+    block = block_rounds * (
         given[f + ITEM] + given[f + CHUNK] * chunks + given[f + WORD] * (reading + steps * products)
         + given[f + EACH_STEP] * steps + given[f + CELL] * cells
     )  # fmt: skip
-    copying = turns * given[f + COPIED] * pieces / (32 * int(row[PRODUCERS]))
+    copying = block_rounds * given[f + COPIED] * pieces / (32 * int(row[PRODUCERS]))
     unit = tiles * warps * (given[f + READ] * reading + given[f + STORED] * cells)
     multiplying = tiles * warps * given[f + PRODUCT] * steps * products
     moving = tiles * (given[f + BYTE] * moved + given[f + PIECE_COPIED] * pieces)

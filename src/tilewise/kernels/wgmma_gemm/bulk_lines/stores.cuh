@@ -1,9 +1,9 @@
-// stores: sums leave through shared memory. Where a tile has whole rows of P and these follow one another, those of the warps beside
-// one another are one run, staged as far behind a 16-byte boundary as in P, and leave in 16 bytes; else each warp's row by row, in
-// words where P's rows have them. Where k is cut over a cluster, sums lie as floats where the stages were, HELD to a row, and each
-// block adds up its share of the tile, in the order of the blocks' ranks: the same bits every time.
+// stores: sums are staged in shared memory. Where a tile has whole contiguous rows of P, those of neighbouring warps are one run, staged
+// with P's misalignment and stored by 16 bytes; else each warp stores row by row, by 4 bytes where P is aligned to 4. With split-K
+// over a cluster, sums are floats in the memory of the stages, HELD to a row, and each block reduces its share of the tile by rank: the
+// same bits in every run.
 
-// Columns behind `width` are left out: where rows are one run, the next row is there.
+// Columns beyond `width` are skipped: where rows are one run, they are the next row.
 static __device__ __forceinline__ void stage_sums(const Sums& sums, char* staged, int pitch, int width) {
     #pragma unroll
     for (int i = 0; i < FRAGMENTS_M; ++i)
@@ -18,7 +18,7 @@ static __device__ __forceinline__ void stage_sums(const Sums& sums, char* staged
 }
 
 #if SIZE == 2
-// The same where rows start on 4 bytes: two columns side by side are one word.
+// The same where rows are aligned to 4 bytes: two neighbouring columns are one word.
 static __device__ __forceinline__ void stage_pairs(const Sums& sums, char* staged, int pitch, int width) {
     #pragma unroll
     for (int i = 0; i < FRAGMENTS_M; ++i)
@@ -36,7 +36,7 @@ static __device__ __forceinline__ void stage_pairs(const Sums& sums, char* stage
 }
 #endif
 
-// 16 bytes between boundaries, or what of them belongs to a run of `bytes` at `to`.
+// Stores 16 aligned bytes, or the part of them inside a run of `bytes`.
 static __device__ __forceinline__ void store_piece(char* to, const char* staged, int at, int bytes) {
     if (at >= 0 && at + 16 <= bytes) {
         *reinterpret_cast<uint4*>(to + at) = *reinterpret_cast<const uint4*>(staged + at);
@@ -47,8 +47,7 @@ static __device__ __forceinline__ void store_piece(char* to, const char* staged,
         *reinterpret_cast<Result*>(to + x) = *reinterpret_cast<const Result*>(staged + x);
 }
 
-// Rows that follow one another in P and in `staged`, which lies as far behind a boundary: one run, by `threads` of which this is
-// `number`.
+// Stores contiguous rows as one run, by `threads` threads, of which this is `number`; `staged` has P's misalignment.
 static __device__ __forceinline__ void store_run(char* P, const char* staged, int bytes, int number, int threads) {
     #pragma unroll 1
     for (int at = number * 16 - behind_boundary(P); at < bytes; at += threads * 16) store_piece(P, staged, at, bytes);
@@ -72,12 +71,12 @@ template <class Unit> static __device__ __forceinline__ void store_rows(
     }
 }
 
-// The warps of the same rows meet, each with columns of its own.
+// Barrier of the warps with the same rows.
 static __device__ __forceinline__ void meet_beside(int band) {
     if (WARPS_N == 1)
         __syncwarp();
     else
-        meet(1 + band, 32 * WARPS_N);
+        barrier_sync(1 + band, 32 * WARPS_N);
 }
 
 static __device__ __forceinline__ void stage_any(const Sums& sums, char* staged, int pitch, int width, bool even) {
@@ -90,8 +89,8 @@ static __device__ __forceinline__ void stage_any(const Sums& sums, char* staged,
     stage_sums(sums, staged, pitch, width);
 }
 
-// A warp's sums to P, by way of `memory`, of which each warp has `own` bytes. P points at the first row of the warps beside this
-// one, which have columns from `column` on; there are `height` rows, and `width` columns of all of these warps.
+// Stores a warp's sums, staged in `memory`, `own` bytes of each warp. P points at the first row of the warps of this row of warps; this
+// warp's columns begin at `column`; `height` rows and `width` columns of all these warps are inside P.
 static __device__ __forceinline__ void store_sums(
     const Sums& sums, char* memory, int own, char* P, long long lead, int pitch, int column, int height, int width)
 {
@@ -118,10 +117,10 @@ static __device__ __forceinline__ void store_sums(
 }
 
 #define CONSUMER_THREADS (32 * WARPS_M * WARPS_N)
-#define HELD (BLOCK_N + 4)  // keeps rows on 16 bytes
+#define HELD (BLOCK_N + 4)  // rows aligned to 16 bytes
 #define MOST_CUT 8          // blocks of a cluster
 
-// Four sums side by side, of which `count` are P's.
+// Stores four neighbouring sums, of which `count` are inside P.
 static __device__ __forceinline__ void store_four(char* to, float4 sum, int count) {
     float made[4] = {sum.x, sum.y, sum.z, sum.w};
     Result* P = reinterpret_cast<Result*>(to);
@@ -140,7 +139,7 @@ static __device__ __forceinline__ void store_four(char* to, float4 sum, int coun
 // A warp's sums from `row` and `column` of the tile on.
 static __device__ __forceinline__ void hold_sums(const Sums& sums, char* stages, int row, int column) {
     float* held = reinterpret_cast<float*>(stages) + row * HELD + column;
-    meet(1 + WARPS_M, CONSUMER_THREADS);  // nobody reads a stage any more
+    barrier_sync(1 + WARPS_M, CONSUMER_THREADS);  // all stages have been read
     #pragma unroll
     for (int i = 0; i < FRAGMENTS_M; ++i)
         #pragma unroll
@@ -149,11 +148,11 @@ static __device__ __forceinline__ void hold_sums(const Sums& sums, char* stages,
             for (int e = 0; e < EACH; ++e) held[row_of(i, e) * HELD + column_of(j, e)] = sums[i][j][e];
 }
 
-// P points at the tile, of which `height` x `width` are there.
+// P points at the tile, of which `height` x `width` are inside P.
 static __device__ __forceinline__ void add_up_and_store(const char* stages, int parts, char* P, long long lead, int height, int width) {
     const int quads = BLOCK_N / 4;
     int rank = (int)(blockIdx.x % parts);
-    cluster_meet();
+    cluster_sync();
     add_up_fours<MOST_CUT, 1>(reinterpret_cast<const float*>(stages), parts, quads, HELD,
                               rank * CONSUMER_THREADS + (int)threadIdx.x, height * quads, parts * CONSUMER_THREADS, width,
                               [=](int r, int c, float4 sum) { store_four(P + r * lead + c * SIZE, sum, width - c); });

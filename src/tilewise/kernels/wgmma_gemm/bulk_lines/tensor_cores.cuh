@@ -1,11 +1,10 @@
-// tensor_cores: a warp's part of a stage by products of fragments, whose words are read from lines that lie as in memory.
+// tensor_cores: a warp's products of a stage, fragments read from lines in their original layout.
 //
-// k of a STEP goes to the threads as suits the reads: sums take on all of them, so their order is free as long as it is the same
-//   in both operands. Of 2-byte elements a thread has two pairs of k: where every line starts on 4 bytes (EVEN) those of the
-//   instruction, 2 t and 2 t + 8 on, else four of k side by side, 4 t on, which are three words shifted. Of 4-byte elements it
-//   has k = 2 t and 2 t + 1.
-// Rows (columns) that lie side by side go to the threads in twos, for they come in one word: row g + 8 h of the instruction is
-//   row 2 g + h of 16, and columns of two fragments change places likewise. `row_of` and `column_of` say where a sum belongs.
+// The mapping of k to threads is free as long as both operands use the same. Of 2-byte elements a thread has two pairs of k: where lines
+//   are aligned to 4 bytes (EVEN) those of the instruction, from 2 t and 2 t + 8 on, else four neighbours from 4 t on, three words
+//   shifted. Of 4-byte elements it has k = 2 t and 2 t + 1.
+// Contiguous rows (columns) are mapped in pairs, because a word has two: row g + 8 h of the instruction is row 2 g + h of 16, and
+//   columns of two fragments likewise. `row_of` and `column_of` invert the mapping.
 
 #define FRAGMENTS_M (WARP_M / 16)
 #define FRAGMENTS_N (WARP_N / 8)
@@ -110,7 +109,7 @@ template <bool EVEN> static __device__ __forceinline__ void load_n(unsigned (&n)
 #endif
 }
 
-// Which of the bits of a word are elements, where `left` of k are.
+// Mask of a word's elements before the end, with `left` of k left.
 static __device__ __forceinline__ unsigned present(int k, int left) {
     return k >= left ? 0 : SIZE == 2 && k + 1 >= left ? 0xffffu : ~0u;
 }
@@ -128,7 +127,7 @@ static __device__ __forceinline__ int column_of(int j, int e) {
 #define EACH 4  // sums of a thread in a product of fragments
 typedef float Sums[FRAGMENTS_M][FRAGMENTS_N][EACH];
 
-// A STEP of k, of which `left` are there where not all are.
+// A STEP of k; without WHOLE only `left` of it.
 template <bool EVEN, bool WHOLE> static __device__ __forceinline__ void multiply_step(
     Sums& sums, const char* at_m, const char* at_n, int pitch_m, int pitch_n, int left)
 {
@@ -156,7 +155,7 @@ template <bool EVEN, bool WHOLE> static __device__ __forceinline__ void multiply
         for (int j = 0; j < FRAGMENTS_N; ++j) multiply(sums[i][j], m[i], n[j]);
 }
 
-// A stage with `deep` of k, whose lines of both operands begin at `lines_m` and `lines_n`.
+// A stage with `deep` of k.
 template <bool EVEN> static __device__ __forceinline__ void multiply_stage(
     Sums& sums, const char* lines_m, const char* lines_n, int pitch_m, int pitch_n, int deep)
 {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.to_cuda import c_name
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.fragments import product_of_fragments
 from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.transforms.sums import render_numbers
@@ -13,7 +13,7 @@ from tilewise.kernels.wgmma_gemm.bulk_lines.model import MOST_STAGES, PIECE, Bul
 FILES = ("tensor_cores.cuh", "producers.cuh", "stores.cuh", "bulk_lines.cu")
 
 
-@Written
+@KeyedRenderer
 def render_bulk_lines(dtype: DType, tile: BulkTile, along_k: tuple[bool, bool]) -> str:
     """`along_k`: whether the k of M and of N lie side by side."""
     sums, size = DTYPES["float32"], dtype.itemsize

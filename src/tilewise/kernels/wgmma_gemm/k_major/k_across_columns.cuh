@@ -3,8 +3,8 @@
 //
 // Lines of N: with APART they start anywhere. Every fourth one starts equally far from a 16-byte boundary, so a map for each
 //   of the four classes brings them from the boundary before on; a thread's k is always of one class, so the distance (its
-//   skew) is part of where it reads. Else they start on 16 bytes, or all equally far behind.
-// Banks: the four lines that a warp reads at once lie in different banks: with APART, where the skews do, because it reads every
+//   misalignment) is part of where it reads. Else they start on 16 bytes, or all equally far behind.
+// Banks: the four lines that a warp reads at once lie in different banks: with APART, where the misalignments do, because it reads every
 //   fourth column; else because lines are 136 words apart.
 // Rows of P: consumers stage 16 of them at a time, and write them in pieces that start and end on the 128-byte lines of memory,
 //   or leave them to the copy engine where they start and end on 16 bytes (BOXED). Two stagings take turns.
@@ -19,12 +19,12 @@
 #define TILE_N_BYTES (BLOCK_K * PITCH)
 #define STAGED_ROWS 16  // of P at a time
 #define STAGING_BYTES (2 * STAGED_ROWS * BLOCK_N * 4)
-#define EVERYONE ((1 << CLUSTER) - 1)
+#define ALL_RANKS ((1 << CLUSTER) - 1)
 
 struct MapsOfN { TensorMap of[LINE_CLASSES]; };
 
 // Lines of N from k on, `early` lines before.
-static __device__ __forceinline__ void bring_n(char* to, const MapsOfN& maps, Barrier* full, int k, int early, int left) {
+static __device__ __forceinline__ void load_n(char* to, const MapsOfN& maps, Barrier* full, int k, int early, int left) {
     const bool shared = CLUSTER > 1 && !BESIDE;
     const int parts = APART ? 4 : shared ? CLUSTER : 1, share = shared ? parts / CLUSTER : parts;
     int first = shared ? cluster_rank() * share : 0;
@@ -35,7 +35,7 @@ static __device__ __forceinline__ void bring_n(char* to, const MapsOfN& maps, Ba
         char* box = to + (APART ? part * BOX_BYTES : part * (TILE_N_BYTES / parts));
         int line = APART ? k / 4 + (behind >> 2) : k - early + part * (BLOCK_K / parts);
         if (shared)
-            copy_box_to(box, map, full, left, line, EVERYONE);
+            copy_box_multicast(box, map, full, left, line, ALL_RANKS);
         else
             copy_box(box, map, full, left, line);
     }
@@ -49,9 +49,9 @@ static __device__ __forceinline__ int column_of_thread() {
 #define COLUMNS_ON (APART ? 32 : 8)
 
 // Where the first word lies that this thread needs of a stage of N, whose lines came `early`.
-static __device__ __forceinline__ const char* first_of_lines(const char* tile_of_n, const int* skews, int early) {
-    int line = threadIdx.x % 4, skew = skews[APART ? (line - early) & 3 : 0];
-    return tile_of_n + line * (APART ? BOX_BYTES : PITCH) + (column_of_thread() + skew) * 4;
+static __device__ __forceinline__ const char* first_of_lines(const char* tile_of_n, const int* misalignments, int early) {
+    int line = threadIdx.x % 4, misalignment = misalignments[APART ? (line - early) & 3 : 0];
+    return tile_of_n + line * (APART ? BOX_BYTES : PITCH) + (column_of_thread() + misalignment) * 4;
 }
 
 // A thread's share of a stage of N, as wgmma takes it: four words for each 8 of k. `lines` is where its first word lies.
@@ -80,7 +80,7 @@ static __device__ __forceinline__ void stage_rows(const float (&sums)[SUMS], flo
 
 // A tile of P, rows first, by pieces that start and end on the 128-byte lines of memory. `P` is at the tile's first element, of
 // which `rows` and `columns` are left. `filled` says which staging is next.
-static __device__ __forceinline__ void store_turned(
+static __device__ __forceinline__ void store_transposed(
     const float (&sums)[SUMS], float* staging, int& filled, float* P, long long ldp, int rows, int columns)
 {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32 - 4;
@@ -90,14 +90,14 @@ static __device__ __forceinline__ void store_turned(
         float* staged = staging + filled * STAGED_ROWS * BLOCK_N;
         filled ^= 1;
         stage_rows(sums, staged, first);
-        meet(1, 128 * CONSUMERS);
+        barrier_sync(1, 128 * CONSUMERS);
         #pragma unroll 1
         for (int row = warp; row < min(STAGED_ROWS, rows - first); row += 4 * CONSUMERS) {
             float* line = P + (first + row) * ldp;
-            int skew = (int)(reinterpret_cast<unsigned long long>(line) / 4 % 32);
+            int misalignment = (int)(reinterpret_cast<unsigned long long>(line) / 4 % 32);
             #pragma unroll
             for (int piece = 0; piece <= BLOCK_N / 32; ++piece) {
-                int at = piece * 32 - skew + lane;
+                int at = piece * 32 - misalignment + lane;
                 if (at < 0 || at >= min(columns, BLOCK_N)) continue;
                 float sum = staged[staged_at(row, at)];
                 line[at] = ONTO ? line[at] + sum : sum;
@@ -116,11 +116,11 @@ static __device__ __forceinline__ void store_boxes(
         if (first >= rows) break;
         float* staged = staging + filled * STAGED_ROWS * BLOCK_N;
         filled ^= 1;
-        if (leader) store_read<1>();  // the other staging may still be on its way
-        meet(1, 128 * CONSUMERS);
+        if (leader) store_wait_read<1>();  // the other staging may still be on its way
+        barrier_sync(1, 128 * CONSUMERS);
         stage_rows(sums, staged, first);
-        publish_shared();
-        meet(1, 128 * CONSUMERS);
+        fence_async_shared();
+        barrier_sync(1, 128 * CONSUMERS);
         if (leader) {
             for (int box = 0; box < BLOCK_N / 32; ++box)
                 store_box(map_p, staged + box * 32 * STAGED_ROWS, left + box * 32, top + first);

@@ -1,21 +1,21 @@
-// k_major: products of elements that wgmma takes only with k side by side: tf32, 8-bit integers, 8-bit floats.
+// k_major: products of elements that wgmma takes only contiguous along k: tf32, 8-bit integers, 8-bit floats.
 //
 // Layout: a stage holds BLOCK_M lines of M and BLOCK_N of N, 128 bytes of k each, swizzled by the copy engine. Operands that
-//   lie otherwise have been turned before (turn.cu). Consumer warpgroup g owns rows 64 g .. 64 g + 63 of the tile.
-// Sums: a Sum is float or int. With PROMOTED (8-bit floats, whose sums have few bits inside the tensor cores) so many stages
-//   are summed from zero on and then added up on plain cores.
-// Clusters: CLUSTER blocks take tiles above one another and the same tile of N: each brings a share of it to all of them.
-//   With BESIDE the tiles lie side by side, and it is the tile of M that they share.
-// Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
-// Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer that reads what this
-//   block sends, its own and its neighbours', has used them.
+//   in other layouts have been transposed before (transpose.cu). Consumer warpgroup g owns rows 64 g .. 64 g + 63 of the tile.
+// Sums: a Sum is float or int. With PROMOTED (8-bit floats, whose sums have few bits inside the tensor cores) that many stages
+//   are summed from zero and then added up on plain cores.
+// Clusters: CLUSTER blocks have tiles above one another and the same tile of N: each multicasts a share of it. With BESIDE the tiles are
+//   side by side, and share the tile of M.
+// Edges: copies fill with 0 outside M and N; stores of P are predicated.
+// Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer in the cluster
+//   that reads this block's copies has read them.
 // Stores: by boxes of the copy engine or by rows (k_major_stores.cuh).
-//   With several parts of k (`splits`), P is as many matrices one after the other, which are added up afterwards.
+//   With split-K (`splits`), P is that many matrices, which are added up afterwards.
 
 #define TILE_M_BYTES (BLOCK_M * ROW_BYTES)
 #define STAGE_BYTES ((BLOCK_M + BLOCK_N) * ROW_BYTES)
 
-// Numbers that rows and columns of P are scaled by, `step` apart: 0 where one is for all, no address where none is.
+// Scales of rows and columns of P, with strides (0: one for all); null where there is none.
 struct Scales { const float* of_m; const float* of_n; long long step_m, step_n; float factor; };
 
 static __device__ __forceinline__ void produce(
@@ -23,7 +23,7 @@ static __device__ __forceinline__ void produce(
 {
     const int share = (BESIDE ? BLOCK_M : BLOCK_N) / CLUSTER;
     int stage = 0, mine = CLUSTER > 1 ? cluster_rank() * share : 0;
-    unsigned parity = 1;  // a fresh barrier counts as just completed in the other parity: nothing to wait for
+    unsigned parity = 1;  // a new barrier counts as completed in the other parity: no wait
     Work work;
     for (int turn = 0; find_work(turn, size, work); ++turn)
         for (int step = work.from; step < work.to; ++step) {
@@ -32,11 +32,11 @@ static __device__ __forceinline__ void produce(
             char* to_m = stages + stage * STAGE_BYTES;
             char* to_n = to_m + TILE_M_BYTES;
             if (CLUSTER > 1 && BESIDE)
-                copy_box_to(to_m + mine * ROW_BYTES, map_m, &full[stage], step * BLOCK_K, work.top + mine, EVERYONE);
+                copy_box_multicast(to_m + mine * ROW_BYTES, map_m, &full[stage], step * BLOCK_K, work.top + mine, ALL_RANKS);
             else
                 copy_box(to_m, map_m, &full[stage], step * BLOCK_K, work.top);
             if (CLUSTER > 1 && !BESIDE)
-                copy_box_to(to_n + mine * ROW_BYTES, map_n, &full[stage], step * BLOCK_K, work.left + mine, EVERYONE);
+                copy_box_multicast(to_n + mine * ROW_BYTES, map_n, &full[stage], step * BLOCK_K, work.left + mine, ALL_RANKS);
             else
                 copy_box(to_n, map_n, &full[stage], step * BLOCK_K, work.left);
             NEXT_STAGE(stage, parity, STAGES)
@@ -94,7 +94,7 @@ static __device__ __forceinline__ void consume(
             }
             wgmma_wait<0>();
             release(&empty[before]);
-            settle(parts);
+            fence_operand(parts);
             #pragma unroll
             for (int i = 0; i < SUMS; ++i) sums[i] += parts[i];
         }
@@ -110,7 +110,7 @@ static __device__ __forceinline__ void consume(
         }
         wgmma_wait<0>();
         if (work.to > work.from) release(&empty[before]);
-        settle(sums);
+        fence_operand(sums);
 #endif
         int top = work.top + group * 64;
         if (SCALED) scale_sums(sums, scales, size, top, work.left);
@@ -121,7 +121,7 @@ static __device__ __forceinline__ void consume(
             store_rows(sums, own, P + (long long)work.split * size.m * ldp, ldp, size, top, work.left, onto);
         }
     }
-    if (BOXED && threadIdx.x % 128 == 0) store_done();
+    if (BOXED && threadIdx.x % 128 == 0) store_wait_all();
 }
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1) k_major(
@@ -142,21 +142,21 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         barrier_init_done();
     }
     __syncthreads();
-    if (CLUSTER > 1) cluster_meet();
-    let_next_kernel_start();
+    if (CLUSTER > 1) cluster_sync();
+    launch_dependent_grids();
     int group = threadIdx.x / 128;
     if (group == 0) {
-        registers_give<40>();
+        setmaxnreg_dec<40>();
         if (threadIdx.x == 0) {
-            wait_for_kernel_before();
+            wait_on_dependent_grids();
             produce(stages, full, empty, &map_m, &map_n, size);
         }
     } else {
-        registers_take<232>();
-        wait_for_kernel_before();
+        setmaxnreg_inc<232>();
+        wait_on_dependent_grids();
         consume(stages, full, empty, staging, group - 1, &map_p, P, size, ldp, onto, scales);
     }
-    // nobody leaves while a neighbour may still send it a tile or a word
+    // no block exits while another may still write to its shared memory
     __syncwarp();
-    if (CLUSTER > 1) cluster_meet();
+    if (CLUSTER > 1) cluster_sync();
 }

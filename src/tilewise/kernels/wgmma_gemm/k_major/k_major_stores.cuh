@@ -36,8 +36,8 @@ static __device__ __forceinline__ void store_boxes(
     int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
     #pragma unroll
     for (int first = 0; first < PARTS; first += BOXES) {
-        if (leader) store_read();
-        meet(1 + group, 128);
+        if (leader) store_wait_read();
+        barrier_sync(1 + group, 128);
         #pragma unroll
         for (int part = first; part < min(first + BOXES, PARTS); ++part)
             #pragma unroll
@@ -53,8 +53,8 @@ static __device__ __forceinline__ void store_boxes(
                         *reinterpret_cast<unsigned*>(line + (j ^ row % 8) * 16 + lane % 4 * 4) =
                             narrow_pair(sums[i], sums[i + 1]);
                 }
-        publish_shared();
-        meet(1 + group, 128);
+        fence_async_shared();
+        barrier_sync(1 + group, 128);
         if (leader) {
             for (int part = first; part < min(first + BOXES, PARTS); ++part)
                 store_box(map_p, boxes + (part - first) * BOX_BYTES, left + box_start(part), top);
@@ -91,10 +91,10 @@ static __device__ __forceinline__ void store_rows(
             Result* line = P + first * ldp + column;
             #pragma unroll 2
             for (int row = 0; row < min(8, size.m - first); ++row, line += ldp) {
-                int skew = (int)(reinterpret_cast<unsigned long long>(line) / (PACK * sizeof(Result)) % 32);
+                int misalignment = (int)(reinterpret_cast<unsigned long long>(line) / (PACK * sizeof(Result)) % 32);
                 #pragma unroll
                 for (int piece = 0; piece <= HELD / 32; ++piece) {
-                    int word = piece * 32 - skew + lane, at = word * PACK;
+                    int word = piece * 32 - misalignment + lane, at = word * PACK;
                     if (word < 0 || at >= width) continue;
                     Sum sum = staging[staged_at(row, word)];
                     if (PACK == 1)

@@ -1,9 +1,8 @@
-"""tf32 and 8-bit elements on Hopper's tensor cores, as the planner sees them.
+"""Cost model of `k_major` and `k_across`: tf32 and 8-bit elements on Hopper's tensor cores.
 
-wgmma takes them with k side by side alone. An operand that lies so, its lines on 16 bytes, is fetched as it is; any
-other is transposed into such rows first (`transforms/transpose.cu`), whatever its strides. `k_major.cu` is
-the product. A tf32 N whose k lies across its lines may also go to the tensor cores from registers, as it lies
-(`k_across.cu`).
+wgmma takes them only contiguous along k. Operands in that layout, aligned to 16 bytes, are used as they are; others are
+transposed first (`transforms/transpose.cu`). `k_major.cu` is the product. A tf32 N that is contiguous across k may also
+be loaded to registers (`k_across.cu`).
 """
 
 from __future__ import annotations
@@ -157,20 +156,20 @@ ACROSS_TILES = (
 
 @dataclass(frozen=True)
 class KMajorConfig:
-    """How such a product is taken."""
+    """A configuration of k_major or k_across."""
 
     tile: KMajorTile
     routes: tuple[str, str]  # how M and N reach the kernel
     splits: int = 1  # parts that k is cut into
 
-    def words(self) -> list[str]:
-        """What is special about it, a sentence each."""
+    def notes(self) -> list[str]:
+        """Notes of the plan."""
         transposed = [name for name, how in zip("MN", self.routes, strict=True) if how == TRANSPOSED]
-        words = [f"{name} is transposed first, so that its k lies side by side" for name in transposed]
+        words = [f"{name} is transposed first, into rows contiguous along k" for name in transposed]
         if BY_CLASSES in self.routes:
-            words.append("tiles take rows of M that start equally far from a 16-byte boundary")
+            words.append("a tile takes rows of M of one alignment class (16 bytes)")
         if ACROSS in self.routes:
-            words.append("N goes to the tensor cores from registers: its k may lie across its lines")
+            words.append("N goes to the tensor cores from registers, contiguous across k")
         if self.tile.cluster > 1:
             lie, side = ("side by side", "M") if self.tile.beside else ("one above the other", "N")
             words.append(f"{self.tile.cluster} blocks, {lie}, share their tiles of {side}")
@@ -200,13 +199,13 @@ class KMajorConfig:
 
 
 def kind_of(problem: Problem) -> Kind | None:
-    """What M's elements are to the kernel, where it takes them beside N's."""
+    """The kind of M's elements, if the kernel supports M's and N's dtypes."""
     m, n = KINDS.get(problem.dtype_m.name), KINDS.get(problem.dtype_n.name)
     return m if m and n and (m.size, m.sum) == (n.size, n.sum) else None
 
 
 def route(line_stride: int, k_stride: int, lines: int, k: int, alignment: int, size: int) -> str:
-    """How an operand reaches the kernel: its lines are the rows of M, or the columns of N."""
+    """The route of an operand: its lines are the rows of M, or the columns of N."""
     side_by_side = (k_stride == 1 or k <= 1) and (line_stride >= k or lines <= 1)
     whole = alignment >= 16 and (lines <= 1 or line_stride * size % 16 == 0)
     return AS_IT_IS if side_by_side and whole else TRANSPOSED
@@ -221,24 +220,24 @@ def routes(problem: Problem) -> tuple[str, str]:
 
 
 def from_registers(problem: Problem) -> bool:
-    """Whether N, its k across its lines, can go to the tensor cores as it lies: 4-byte elements, side by side."""
+    """Whether k_across takes N: 4-byte elements, contiguous across k."""
     p, n = problem, problem.layout_n
     return p.dtype_n.itemsize == 4 and p.k >= CLASSES and n.col == 1 and n.row >= p.n > 1
 
 
 def by_classes(problem: Problem) -> bool:
-    """Whether tiles can take rows of M that start equally far from a 16-byte boundary, with no pass over M."""
+    """Whether k_across can take unaligned rows of M by alignment classes."""
     p, m = problem, problem.layout_m
     return p.m >= CLASSES and m.col == 1 and m.row >= p.k
 
 
 def lines_apart(layout_n: Layout) -> bool:
-    """Whether lines of N start differently far from 16-byte boundaries."""
+    """Whether rows of N have different misalignments from 16 bytes."""
     return layout_n.row % CLASSES != 0
 
 
 def boxed(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
-    """Whether the copy engine can store P: its rows start and end on 16 bytes, of which it writes all or none."""
+    """Whether the TMA can store P: its rows begin and end at multiples of 16 bytes."""
     lead = layout.leading_dimension(m, n)
     extents = (n, *(() if m <= 1 else (lead or 1,)), *layout.stack)
     return size > 1 and lead is not None and alignment >= 16 and all(extent * size % 16 == 0 for extent in extents)
@@ -290,22 +289,22 @@ def _table(kind: Kind, machine: Machine) -> Rows:
 
 
 def _given(p: Problem, machine: Machine, how: tuple[str, str]) -> Row:
-    """What all rows share."""
+    """The numbers that all rows share."""
     m, k, n, size = p.m, p.k, p.n, p.dtype_m.itemsize
     f, over = coefficients(f"k_major {size}"), how[1] == TRANSPOSED and from_registers(p)
     in_classes = over and how[0] == TRANSPOSED and by_classes(p)
     lines = -(-(k if how[0] == TRANSPOSED else p.layout_m.row) * size // LINE_BYTES)
     return (
         m, n, -(-k * size // LINE_BYTES), machine.units, p.member_bytes / (machine.bandwidth * f.memory),
-        _turning(how, m, k, n, size), boxed(p.layout_p, m, n, p.layout_p.alignment, p.result.itemsize),
+        _transposing(how, m, k, n, size), boxed(p.layout_p, m, n, p.layout_p.alignment, p.result.itemsize),
         p.dtype.name == "float32" and not p.scaled, f.gather, 8 * m * n / f.gathering,
-        over + in_classes, lines % 2 == 0, _turning((how[0], ACROSS), m, k, n, size), f.across[how[0]], size,
+        over + in_classes, lines % 2 == 0, _transposing((how[0], ACROSS), m, k, n, size), f.across[how[0]], size,
         4 * f.crowd, f.start, f.meet, f.classes, f.across[BY_CLASSES], m * n * f.gathered_cell, p.members,
     )  # fmt: skip
 
 
 def _config(number: int, how: tuple[str, str], given: Row) -> KMajorConfig:
-    """What a row stands for."""
+    """The configuration of a row."""
     tile, form = FORMS[number]
     if form == CUT:
         m, n, stages, units = map(int, given[:4])
@@ -314,14 +313,11 @@ def _config(number: int, how: tuple[str, str], given: Row) -> KMajorConfig:
     return KMajorConfig(tile, (how, (how[0], ACROSS), (BY_CLASSES, ACROSS))[max(0, form - CUT)])
 
 
-def _turning(how: tuple[str, str], m: int, k: int, n: int, size: int) -> float:
-    """Seconds to turn operands first."""
+def _transposing(how: tuple[str, str], m: int, k: int, n: int, size: int) -> float:
+    """Seconds of transposing operands first."""
     cells = (m * k if how[0] == TRANSPOSED else 0) + (k * n if how[1] == TRANSPOSED else 0)
-    return (
-        coefficients(f"k_major {size}").turn + 2 * size * cells / coefficients(f"k_major {size}").turning
-        if cells
-        else 0.0
-    )
+    f = coefficients(f"k_major {size}")
+    return f.turn + 2 * size * cells / f.turning if cells else 0.0
 
 
 Both = tuple[float, float]

@@ -125,7 +125,7 @@ class _Product:
         p, config, P, operands, held = self.plan.problem, self.config, into.P, self.operands, self.held
         aligned = into.pointer.alignment
         words = paired(P.layout, P.rows, P.cols, aligned, P.dtype.itemsize) and not p.accumulate
-        source = render_k_major.named(
+        source = render_k_major.key(
             (p.dtype_m.name, p.dtype_n.name),
             config.tile,
             boxed=into.by_boxes,
@@ -152,23 +152,23 @@ class _Product:
         assert isinstance(tile, AcrossTile)
         box_rows, M, N = tile.fetched[0], self.operands["M"], self.operands["N"].x
         if config.routes[0] == BY_CLASSES:
-            maps_m, skews_m = maps_of_classes(M.x, self.member, config.classes, 32, box_rows, swizzled=True)
+            maps_m, misaligned_m = maps_of_classes(M.x, self.member, config.classes, 32, box_rows, swizzled=True)
         else:
-            maps_m, skews_m = [M.map(self.member, self.held.get("M"), box_rows)], [0]
-        maps_n, skews_n = maps_of_n(N, config, self.member)
+            maps_m, misaligned_m = [M.map(self.member, self.held.get("M"), box_rows)], [0]
+        maps_n, misaligned_n = maps_of_n(N, config, self.member)
         into = replace(into, by_boxes=into.by_boxes and config.classes == 1)
         apart_n = lines_apart(N.layout)
-        source = render_k_across.named(
+        source = render_k_across.key(
             tile, apart=apart_n, classes=config.classes, boxed=into.by_boxes, onto=p.accumulate
         )
-        skews = skews_m + skews_n
+        misalignments = misaligned_m + misaligned_n
         arguments = (
             array(maps_m),
             array(maps_n),
             into.map(STAGED_ROWS),
             into.pointer,
             Size(p.m, p.k, p.n, config.splits),
-            (ctypes.c_int * len(skews))(*skews),
+            (ctypes.c_int * len(misalignments))(*misalignments),
             ctypes.c_longlong(into.lead),
         )
         return source, "k_across", arguments

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.transforms.transpose import render_transpose
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
@@ -32,7 +32,7 @@ RESULTS = {
 }  # how P is spelled, a sum stored, and what P holds taken up again
 
 
-@Written
+@KeyedRenderer
 def render_k_major(
     kinds: tuple[str, str],
     tile: KMajorTile,
@@ -75,7 +75,7 @@ def _wgmma(width: int, kinds: tuple[str, str]) -> str:
     return wgmma_text(width, f"k{32 // kind.size}.{types}", signs, sums=kind.sum, adds=True)
 
 
-@Written
+@KeyedRenderer
 def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool, onto: bool) -> str:
     """`apart`: lines of N start differently far from 16-byte boundaries; `classes`: of rows of M, 1 where they lie on
     such; `boxed`: the copy engine stores P; `onto`: P is added to."""
@@ -98,16 +98,16 @@ def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool,
 
 def texts(kinds: tuple[str, str], result: str) -> Iterator[str]:
     """Without scales, which are compiled when they are requested."""
-    yield render_transpose.named(KINDS[kinds[0]].size)
+    yield render_transpose.key(KINDS[kinds[0]].size)
     kind = KINDS[kinds[0]]
     halves = result in ("bfloat16", "float16")
     for tile, boxed, paired in product(TILES, (False, True), (False, True) if halves else (False,)):
         if tile.takes(kind):
-            yield render_k_major.named(kinds, tile, boxed=boxed, result=result, paired=paired)
+            yield render_k_major.key(kinds, tile, boxed=boxed, result=result, paired=paired)
     if kind.size == 4:
         for tile, apart, classes in product(ACROSS_TILES, (False, True), (1, CLASSES)):
             if classes > 1 and not tile.beside:
                 continue
             for boxed, onto in ((False, False), (False, True), (True, False)):
                 if not (boxed and classes > 1):
-                    yield render_k_across.named(tile, apart=apart, classes=classes, boxed=boxed, onto=onto)
+                    yield render_k_across.key(tile, apart=apart, classes=classes, boxed=boxed, onto=onto)

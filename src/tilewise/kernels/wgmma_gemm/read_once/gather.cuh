@@ -1,7 +1,7 @@
-// gather: producers that bring the few lines themselves (GATHERED), from wherever they lie: loaded a stage ahead, rounded or split
-// in registers, and put where the tensor cores read them. One of them asks for the long operand's boxes.
+// gather: producer threads that load the few lines (GATHERED), of any strides, a stage ahead, round or split them in registers, and store
+// them in wgmma's layout. One of them issues the copies of the long operand.
 //
-// Barrier: full[s] completes when the boxes of stage s have arrived and every producer's warp has put its share.
+// Barrier: full[s] completes when the boxes of stage s have arrived and every producer warp has stored its share.
 
 #if GATHERED
 
@@ -74,7 +74,7 @@ static __device__ __forceinline__ void put(
             put_pair(to, from.line, from.k + SPREAD(i), low[i], high[i], largest);
 }
 
-// Returns the largest magnitude met, as bits. All producers gather the few lines, one of them asks for the long operand's.
+// All producers load the few lines, one of them issues the long operand's copies. Returns the largest magnitude, as bits.
 static __device__ __forceinline__ unsigned produce_gathered(
     char* stages, Barrier* full, Barrier* empty, const MapsOfLong& maps, const Product& p, Part part, int first, int top)
 {
@@ -96,7 +96,7 @@ static __device__ __forceinline__ unsigned produce_gathered(
                          ALONG ? first / 4 : step * BLOCK_K / CLASSES);
         }
         put(to, low, high, from, along, largest);
-        publish_shared();
+        fence_async_shared();
         __syncwarp();
         if (threadIdx.x % 32 == 0) barrier_arrive(&full[stage]);
         from.at += BLOCK_K * p.few_k;

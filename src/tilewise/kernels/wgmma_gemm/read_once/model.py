@@ -1,7 +1,4 @@
-"""Few rows or columns of float32, as tf32 or as bfloat16 planes, as the planner sees them.
-
-The long operand is read once, whatever its lines start on.
-"""
+"""Cost model of `read_once`: few rows or columns of float32, by tf32 or planes; the long operand is read once."""
 
 from __future__ import annotations
 
@@ -23,10 +20,10 @@ from tilewise.kernels.wgmma_gemm.k_major.model import route
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "read_once"
-IDEA = "few rows or columns of float32: the long operand streams to the tensor cores' registers once, as it lies"
-ALONG, APART, ALIKE = "along k", "across k, apart", "across k, alike"  # how lines of the long operand come
-FAR = 2**24  # elements from line to line, or from k to k, that the kernel does not reckon with
-CLASSES = 4  # of lines that start equally far from a 16-byte boundary
+IDEA = "few rows or columns of float32: the long operand streams once, in its own layout, to wgmma's registers"
+ALONG, APART, ALIKE = "along k", "across k, apart", "across k, alike"  # layout of the long operand
+FAR = 2**24  # elements: limit of strides, which the kernel has in 32 bits
+CLASSES = 4  # alignment classes of 4-byte elements in 16 bytes
 LONG_BYTES = {ALONG: 128 * 144, APART: 32 * 528, ALIKE: 32 * 544}  # of a stage
 MOST_ACROSS = 4  # tiles for the few lines
 MOST_FEW = 512  # rows or columns
@@ -108,9 +105,9 @@ class OnceConfig:
     def parts(self) -> int:
         return self.blocks * self.clusters
 
-    def words(self) -> list[str]:
-        """What is special about it, a sentence each."""
-        words = [f"{'N' if self.transposed else 'M'} is read once, as it lies"]
+    def notes(self) -> list[str]:
+        """Notes of the plan."""
+        words = [f"{'N' if self.transposed else 'M'} is read once, in its own layout"]
         if self.tile.planes > 1:
             words.append(
                 "operands of Inf, NaN or extreme magnitudes are found on the card, and multiplied on plain cores"
@@ -134,12 +131,12 @@ class Side(NamedTuple):
 
 
 def sides(p: Problem) -> list[Side]:
-    """The ways round that it can be taken."""
+    """The choices of the long operand."""
     return list(_sides(p.m, p.k, p.n, p.layout_m, p.layout_n, p.precision == "tf32"))
 
 
 LONG_SIDE = Condition(lambda p: bool(sides(p)), "reads a longer operand whose rows or columns are contiguous")
-ONTO_P = Condition(  # what it makes of extreme magnitudes is made again
+ONTO_P = Condition(  # the fallback overwrites P for extreme magnitudes
     lambda p: not p.accumulate or p.precision == "tf32", "adds onto P with precision='tf32' alone"
 )
 
@@ -161,7 +158,7 @@ def _sides(m: int, k: int, n: int, layout_m: Layout, layout_n: Layout, tf32: boo
         line_stride, k_stride = other[4:]
         if max(abs(line_stride), abs(k_stride)) >= FAR:
             continue
-        if not tf32 and contiguous_lines(other[2], other[0], other[1]) is None:  # the plain kernel behind reads it, too
+        if not tf32 and contiguous_lines(other[2], other[0], other[1]) is None:  # the fallback reads it, too
             continue
         in_place = tf32 and route(line_stride, k_stride, few, k, other[2].alignment, 4) == "as it is"
         made.append(Side(transposed, few, length, lies, lead, in_place))
@@ -172,8 +169,8 @@ def side_of(p: Problem, config: OnceConfig) -> Side:
     return next(side for side in sides(p) if side.transposed == config.transposed)
 
 
-# fitted to 3,386 ways of 386 products on an H200, most of them random (rms 12 and 9 %; what it chooses takes 4 and 3 %
-# longer than the best of them in the mean); L2 holds stages up, never the tensor cores
+# fitted to 3,386 configurations of 386 mostly random products on an H200 (rms 12 and 9 %; the choice takes 4 and 3 %
+# longer than the fastest in the mean); stages are bound by L2, never by the tensor cores
 
 
 def parts_of(tiles: int, at_once: int, stages: int, least: int, halves: int, blocks: int) -> int:
@@ -256,7 +253,7 @@ def _table(
 
 
 def _given(p: Problem, side: Side, machine: Machine) -> Row:
-    """What all rows share."""
+    """The numbers that all rows share."""
     f, stages = coefficients(f"read_once {_precision(p)}"), -(-p.k // DEPTH)
     least = 1 if p.precision == "tf32" else -(-stages // SEGMENT)
     weight = {ALONG: 1.0, APART: f.across[0], ALIKE: f.across[1]}[side.lies]
@@ -278,7 +275,7 @@ def _precision(p: Problem) -> str:
 
 
 def _config(place: tuple[OnceTile, int, int], side: Side, given: Row, machine: Machine) -> OnceConfig:
-    """What a row stands for."""
+    """The configuration of a row."""
     tile, blocks, halves = place
     tiles = tiles_of(side.few, side.length, tile.width)
     at_once = rooms(machine.units, blocks, tile.resident)[-1] * blocks

@@ -1,11 +1,11 @@
-// read_once: few rows or columns of P. The long operand streams through shared memory once, as it lies, to the tensor cores'
-// registers; the few lines of the other have k side by side.
+// read_once: few rows or columns of P. The long operand streams once, in its own layout, through shared memory to wgmma's left operand in
+// registers; the few lines of the other are contiguous along k in shared memory.
 //
 // A tile of P is LONG lines of the long operand by WIDTH of the few: N transposed by M transposed where P has few rows, so that
-//   sums are turned (`turned`), else M by N. Consumer warpgroup g owns lines 64 g .. 64 g + 63.
-// Lines of the long operand: with ALONG k lies side by side in them, else across. Lines that start anywhere come in four classes,
-//   each of lines that start equally far from a 16-byte boundary, by a map of its own that begins on the boundary before (APART,
-//   and always with ALONG); a thread's lines, or its k, are of one class, so that distance (the skew) is part of where it reads.
+//   sums are of the transposed tile (`transposed`), else M by N. Consumer warpgroup g owns lines 64 g .. 64 g + 63.
+// Lines of the long operand are contiguous along k (ALONG) or across k. Unaligned lines have four alignment classes, each with a tensor
+//   map that begins at the boundary before (APART, and always with ALONG); a thread's lines, or its k, are of one class, whose
+//   misalignment is part of the thread's address.
 // Banks: the 32 words that a warp reads at once lie in different banks: with ALONG because lines are 36 words apart, else as
 //   k_across_columns.cuh has it.
 // The few lines: a stage holds 32 of k of each, 128 bytes swizzled; with PLANES 3 three bfloat16 planes of them, as split.cu lays
@@ -13,11 +13,11 @@
 // Sums: with PLANES 3 words are split in registers, and six products of a stage are summed from the smallest on, as bf16x6.cu does.
 // k: cut over the gridDim.y clusters of a tile and over the blocks of each. A cluster's blocks add up in the order of their ranks
 //   and store; clusters store to matrices of their own, which `add_parts` adds up.
-// Edges: the copy fills with 0 outside of both operands, so pads only meet pads; P is stored through a guard.
-// Barrier: full[s] completes when stage s has arrived, empty[s] when every consumer warp has used it.
-// Safety: with PLANES 3 a block whose part could overflow or vanish makes its sums on plain cores (GATHERED), or says so in
-//   `verdict`, and the plain kernel behind makes P.
-// Few lines: brought by one thread as they lie prepared, or gathered by 128 (gather.cuh). Stores: stores.cuh.
+// Edges: copies fill with 0 outside both operands; stores of P are predicated.
+// Barrier: full[s] completes when stage s has arrived, empty[s] when every consumer warp has read it.
+// Safety: with PLANES 3 a block whose planes may overflow or underflow computes its sums on plain cores (GATHERED), or sets `verdict`, and
+//   the fallback computes P.
+// Few lines: prepared in memory and copied by one thread, or loaded by 128 (gather.cuh). Stores: stores.cuh.
 
 static __device__ __forceinline__ int padded(int lines) { return (lines + 31) / 32 * 32; }
 
@@ -55,8 +55,8 @@ static __device__ __forceinline__ void multiply(
     float (&sums)[SUMS], char* stages, Barrier* full, Barrier* empty, const Product& p, Part part)
 {
     int stage = 0, before = 0;
-    unsigned parity = 0, words[2][16];  // one half is being multiplied while the other is loaded
-    const char* first = first_word(stages + FEW_BYTES, p.skews);
+    unsigned parity = 0, words[2][16];  // double-buffered
+    const char* first = first_word(stages + FEW_BYTES, p.misalignments);
     for (int step = part.from; step < part.to;)
         #pragma unroll
         for (int half = 0; half < 2; ++half)
@@ -77,7 +77,7 @@ static __device__ __forceinline__ void multiply(
                 ++step;
             }
     wgmma_wait<0>();
-    settle(sums);
+    fence_operand(sums);
 }
 
 #else
@@ -109,7 +109,7 @@ static __device__ __forceinline__ unsigned multiply(
 {
     int stage = 0;
     unsigned parity = 0, largest = 0;
-    const char* first = first_word(stages + FEW_BYTES, p.skews);
+    const char* first = first_word(stages + FEW_BYTES, p.misalignments);
     float parts[SUMS];
     #pragma unroll
     for (int i = 0; i < SUMS; ++i) parts[i] = 0.0f;
@@ -137,7 +137,7 @@ static __device__ __forceinline__ unsigned multiply(
         wgmma_commit();
         wgmma_wait<0>();
         release(&empty[stage]);
-        settle(parts);
+        fence_operand(parts);
         #pragma unroll
         for (int i = 0; i < SUMS; ++i) sums[i] += parts[i];
         NEXT_STAGE(stage, parity, STAGES)
@@ -148,7 +148,7 @@ static __device__ __forceinline__ unsigned multiply(
 #endif
 
 #if GATHERED && PLANES > 1
-// A part of k of this thread's sums on plain cores, from the operands as they lie.
+// This thread's sums over a part of k on plain cores, from the original operands.
 static __device__ __forceinline__ void multiply_plainly(float (&sums)[SUMS], const Product& p, Part part, int first, int top) {
     int line = first + line_of_thread(), column = top + threadIdx.x % 4 * 2;
     #pragma unroll
@@ -188,16 +188,16 @@ extern "C" __global__ void __launch_bounds__(128 * CONSUMERS + PRODUCERS, RESIDE
         barrier_init_done();
     }
     __syncthreads();
-    let_next_kernel_start();
-    wait_for_kernel_before();
+    launch_dependent_grids();
+    wait_on_dependent_grids();
     int tile = blockIdx.x / blocks, first = tile * LONG, top = blockIdx.z * WIDTH;
     int steps = (p.k + BLOCK_K - 1) / BLOCK_K, all = blocks * gridDim.y, at = blockIdx.y * blocks + blockIdx.x % blocks;
     Part part = {(int)((long long)steps * at / all), (int)((long long)steps * (at + 1) / all)};
     float* held = reinterpret_cast<float*>(stages);
-    float* P = p.P + blockIdx.y * p.plane + (p.turned ? top * p.ldp + first : first * p.ldp + top);
+    float* P = p.P + blockIdx.y * p.plane + (p.transposed ? top * p.ldp + first : first * p.ldp + top);
     Target target = {P, p.ldp, min(WIDTH, p.few - top), min(LONG, p.length - first), p.onto};
     int quads = LONG / 4, pitch = LONG + 4;
-    if (!p.turned) {
+    if (!p.transposed) {
         target = {P, p.ldp, target.width, target.height, p.onto};
         quads = WIDTH / 4;
         pitch = WIDTH + 4;
@@ -209,21 +209,21 @@ extern "C" __global__ void __launch_bounds__(128 * CONSUMERS + PRODUCERS, RESIDE
 #endif
     if (producer) {
 #if GATHERED
-        registers_give<PRODUCER_REGISTERS>();
+        setmaxnreg_dec<PRODUCER_REGISTERS>();
         unsigned largest = produce_gathered(stages, full, empty, maps, p, part, first, top);
 #if PLANES > 1
         largest = __reduce_max_sync(~0u, largest);
         if (threadIdx.x % 32 == 0) atomicMax(&most[0], largest);
-        meet(2, threads + PRODUCERS);
+        barrier_sync(2, threads + PRODUCERS);
 #endif
 #else
         if (threadIdx.x == threads) produce(stages, full, empty, &map_few, maps, p, part, first, top);
 #endif
         __syncwarp();
-        if (blocks > 1) cluster_meet();  // where consumers' sums are there to be added up
+        if (blocks > 1) cluster_sync();  // the consumers' barrier before the reduction
     } else {
 #if GATHERED
-        registers_take<CONSUMER_REGISTERS>();
+        setmaxnreg_inc<CONSUMER_REGISTERS>();
 #endif
         float sums[SUMS];
         clear(sums);
@@ -233,7 +233,7 @@ extern "C" __global__ void __launch_bounds__(128 * CONSUMERS + PRODUCERS, RESIDE
         unsigned largest = __reduce_max_sync(~0u, multiply(sums, stages, full, empty, p, part));
 #if GATHERED
         if (threadIdx.x % 32 == 0) atomicMax(&most[1], largest);
-        meet(2, threads + PRODUCERS);
+        barrier_sync(2, threads + PRODUCERS);
         if (!safe(most[1], most[0], p.log_k)) multiply_plainly(sums, p, part, first, top);
 #else
         unsigned of_few = 0;
@@ -242,13 +242,13 @@ extern "C" __global__ void __launch_bounds__(128 * CONSUMERS + PRODUCERS, RESIDE
         if (threadIdx.x % 32 == 0 && !safe(largest, of_few, p.log_k)) *p.verdict = 1;
 #endif
 #endif
-        meet(1, threads);
-        hold(sums, held, p.turned);
+        barrier_sync(1, threads);
+        hold(sums, held, p.transposed);
         if (blocks == 1) {
-            meet(1, threads);
+            barrier_sync(1, threads);
             add_up_share<1, 4>(held, blocks, quads, pitch, target);
         } else {
-            cluster_meet();
+            cluster_sync();
             if (blocks == 2)
                 add_up_share<2, 4>(held, blocks, quads, pitch, target);
             else if (blocks <= 4)
@@ -257,6 +257,6 @@ extern "C" __global__ void __launch_bounds__(128 * CONSUMERS + PRODUCERS, RESIDE
                 add_up_share<MOST_BLOCKS, 1>(held, blocks, quads, pitch, target);
         }
     }
-    // nobody leaves while a neighbour may still read its sums
-    if (blocks > 1) cluster_meet();
+    // no block exits while another may still read its sums
+    if (blocks > 1) cluster_sync();
 }

@@ -31,7 +31,7 @@ from tilewise.kernels.wgmma_gemm.read_once.model import (
     OnceConfig,
     side_of,
 )
-from tilewise.kernels.wgmma_gemm.read_once.text import render_read_once, render_split_in_turns
+from tilewise.kernels.wgmma_gemm.read_once.text import render_read_once, render_split_interleaved
 
 BOXES = {ALONG: (DEPTH + 4, LONG // CLASSES), APART: (LONG + 4, DEPTH // CLASSES), ALIKE: (LONG + 8, DEPTH)}
 
@@ -64,17 +64,17 @@ class _Gathered:
     def multiplied(self, few: Value, split: dict[str, Value], held: dict[str, Address]) -> list[Launch]:
         """The product's own launch, and the one that adds up what clusters made."""
         p, config, side, P = self.plan.problem, self.config, self.side, self.given.P
-        parts, maps, skews = held.get("parts of k"), *self._maps()
+        parts, maps, misalignments = held.get("parts of k"), *self._maps()
         product = structure(
             _Product, parts or P.pointer, split.get("planes"), split.get("largest"), split.get("verdict"),
             p.n if parts else P.lead, p.m * p.n, side.few, p.k, side.length, config.transposed,
-            p.accumulate and parts is None, split.get("met", 0), max(p.k - 1, 0).bit_length(), *skews,
+            p.accumulate and parts is None, split.get("met", 0), max(p.k - 1, 0).bit_length(), *misalignments,
             *self._as_they_lie(),
         )  # fmt: skip
         tiles = -(-side.length // LONG), -(-side.few // config.tile.width)
         grid, text = (
             (tiles[0] * config.blocks, config.clusters, tiles[1]),
-            render_read_once.named(config.tile, side.lies),
+            render_read_once.key(config.tile, side.lies),
         )
         arguments = few, array(maps), product, ctypes.c_int(config.blocks)
         shared = config.tile.shared_bytes
@@ -100,8 +100,8 @@ class _Gathered:
         else:
             x = Placed(x.pointer, x.dtype, x.rows, x.cols, Layout(self.side.lead, 1))
         classes, kept = 1 if self.side.lies == ALIKE else CLASSES, self.config.tile.planes > 1  # rounded to tf32 else
-        maps, skews = maps_of_classes(x, (), classes, width, lines, sums=kept, swizzled=False)
-        return maps, skews + [0] * (CLASSES - len(skews))
+        maps, misalignments = maps_of_classes(x, (), classes, width, lines, sums=kept, swizzled=False)
+        return maps, misalignments + [0] * (CLASSES - len(misalignments))
 
 
 class _Rounded(_Gathered):
@@ -140,4 +140,4 @@ class _Split(_Gathered):
         strides = (layout.row, layout.col) if self.config.transposed else (layout.col, layout.row)
         one: Argument = operand(x, planes, self.side.few, *strides, 0, k)
         none = operand(x, None, 0, 0, 0, 0, 0)
-        return Launch.of(render_split_in_turns.named(), "split", (self._blocks,), (32 * WARPS,), (one, none, largest))
+        return Launch.of(render_split_interleaved.key(), "split", (self._blocks,), (32 * WARPS,), (one, none, largest))

@@ -1,4 +1,4 @@
-// stage: what a stage of `read_once` holds, what the kernel is given, and which words of a stage a thread has.
+// stage: the layout of a stage of `read_once`, the kernel's arguments, and a thread's words of a stage.
 
 #define LONG 128
 #define PRODUCERS (GATHERED ? 128 : 32)  // threads
@@ -25,15 +25,15 @@ static __device__ __forceinline__ unsigned rounded(float x) {
 
 struct MapsOfLong { TensorMap of[CLASSES]; };
 
-// `turned`: P has few rows. Its rows lie `ldp` apart, and `plane` elements on begins the matrix of a tile's next cluster.
+// `transposed`: P has few rows. `plane`: elements between the matrices of partial sums of a tile's clusters.
 struct Product {
     float* P;
     const char* planes;  // of the few lines
     const unsigned* largest;
     unsigned* verdict;
     long long ldp, plane;
-    int few, k, length, turned, onto, met, log_k;
-    int skews[4];  // in elements
+    int few, k, length, transposed, onto, met, log_k;
+    int misalignments[4];  // in elements
     const float* few_at;
     const float* long_at;
     long long few_stride, few_k, long_stride, long_k;  // in elements, from line to line and along k
@@ -49,10 +49,10 @@ static __device__ __forceinline__ int line_of_thread() {
 #define LINES_ON (CLASSES > 1 ? 32 : 8)
 
 // Where the first word lies that this thread needs of a stage of the long operand.
-static __device__ __forceinline__ const char* first_word(const char* tile, const int* skews) {
+static __device__ __forceinline__ const char* first_word(const char* tile, const int* misalignments) {
     int k = threadIdx.x % 4, line = line_of_thread();
-    if (ALONG) return tile + line % 4 * BOX_BYTES + line / 4 * PITCH + (k + skews[line % 4]) * 4;
-    return tile + k * (APART ? BOX_BYTES : PITCH) + (line + skews[APART ? k : 0]) * 4;
+    if (ALONG) return tile + line % 4 * BOX_BYTES + line / 4 * PITCH + (k + misalignments[line % 4]) * 4;
+    return tile + k * (APART ? BOX_BYTES : PITCH) + (line + misalignments[APART ? k : 0]) * 4;
 }
 
 // A thread's share of a stage: for each eight of k two lines of k, then two of k + 4.

@@ -1,10 +1,10 @@
-// stores: sums of `read_once` to P: to shared memory as rows of P, added up over the blocks of a cluster in the order of their
-// ranks, and stored by fours where rows of P start on 16 bytes.
+// stores: stages the sums of `read_once` in shared memory as rows of P, reduces them over the blocks of a cluster by rank, and stores
+// them, by fours where P is aligned to 16 bytes.
 
 // A tile in memory: P points at its first element, and has `height` rows and `width` columns from there.
 struct Target { float* P; long long ldp; int height, width, onto; };
 
-// Four elements side by side.
+// Four neighbouring elements.
 static __device__ __forceinline__ void store_four(const Target& tile, int r, int c, float4 sum) {
     float* to = tile.P + r * tile.ldp + c;
     float made[4] = {sum.x, sum.y, sum.z, sum.w};
@@ -33,9 +33,9 @@ template <int MOST, int AT_ONCE> static __device__ __forceinline__ void add_up_s
 }
 
 // Sums to shared memory, as rows of P.
-static __device__ __forceinline__ void hold(const float (&sums)[SUMS], float* held, int turned) {
+static __device__ __forceinline__ void hold(const float (&sums)[SUMS], float* held, int transposed) {
     int lane = threadIdx.x % 32, line = line_of_thread();
-    int by_line = turned ? 1 : WIDTH + 4, by_few = turned ? LONG + 4 : 1;
+    int by_line = transposed ? 1 : WIDTH + 4, by_few = transposed ? LONG + 4 : 1;
     #pragma unroll
     for (int i = 0; i < SUMS; ++i)
         held[(line + i / 2 % 2 * LINES_ON) * by_line + (i / 4 * 8 + lane % 4 * 2 + i % 2) * by_few] = sums[i];

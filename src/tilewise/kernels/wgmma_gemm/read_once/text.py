@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.wgmma_gemm.bf16x6.text import render_split
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
@@ -11,7 +11,7 @@ from tilewise.kernels.wgmma_gemm.read_once.model import ALONG, APART, OnceTile
 FILES = ("stage.cuh", "gather.cuh", "stores.cuh", "read_once.cu")
 
 
-@Written
+@KeyedRenderer
 def render_read_once(tile: OnceTile, lies: str) -> str:
     """`lies`: how lines of the long operand come."""
     macros: dict[str, object] = {
@@ -32,10 +32,10 @@ def render_read_once(tile: OnceTile, lies: str) -> str:
     )
 
 
-@Written
-def render_split_in_turns() -> str:
+@KeyedRenderer
+def render_split_interleaved() -> str:
     """Planes whose eights of k lie in the order that a thread's registers have them."""
-    return "#define IN_TURNS 1\n" + render_split()
+    return "#define INTERLEAVED 1\n" + render_split()
 
 
 def _wgmma(width: int, planes: int) -> str:

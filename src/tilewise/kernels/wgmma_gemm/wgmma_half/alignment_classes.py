@@ -16,13 +16,13 @@ from tilewise.kernels.shared.tensor_map import half_map, row_classes
 from tilewise.kernels.wgmma_gemm.wgmma_half.text import render_deinterleave
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CLASSES, DEPTH, TILES, TensorConfig, TensorTile
 
-# Of the tiles those that do not spill where sums move, and whose last columns are not many of all.
+# The tiles that do not spill where sums are shifted, and whose unused columns are few.
 N_BY_CLASSES = tuple(
     tile for tile in TILES if tile.together == 1 and tile.cols >= 128 and tile.rows * tile.cols != 192 * 192
 )
 # Of stacks these three: 55 ragged ones took 3 % less time with them in the mean, with all tiles 3.3 %.
 IN_STACKS = TensorTile(128, 256), TensorTile(128, 256, 2), TensorTile(192, 128)
-LEAST_K = 64  # fewer leave classes without a line
+LEAST_K = 64  # so that no class is empty
 WARPS, ROW_ELEMENTS = 8, 2048  # rows of a block that sorts them, and elements of each
 
 
@@ -30,7 +30,7 @@ Rows = struct_of("Rows", "wgmma_gemm/wgmma_half/deinterleave.cu")  # M, and wher
 
 
 def takes(p: Problem) -> bool:
-    """Whether lines of N start on no boundary, and through all members a number of lines apart."""
+    """Whether rows of N are unaligned, and members are a multiple of rows apart."""
     if (p.groups is not None and p.groups.along != "rows") or p.k < LEAST_K or not p.m or not p.n:
         return False
     if not p.dtype_m == p.dtype_n == p.dtype or p.unrounded:
@@ -53,7 +53,7 @@ def configs(p: Problem) -> list[TensorConfig]:
 
 
 def classes_of(lead: int) -> int:
-    """Lines of N that lie so many elements apart: every so many-th starts equally far behind a boundary."""
+    """The number of alignment classes of rows with this leading dimension."""
     return CLASSES // math.gcd(lead, CLASSES)
 
 
@@ -88,21 +88,21 @@ def deinterleaved(M: Placed, lead: int, stack: tuple[int, ...], scratch: Scratch
         sizes = M.rows, M.cols, run, classes, M.layout.row, lead_to, *runs.steps
         rows = structure(Rows, M.member(first), placed.member(first), *sizes)
         grid = (across, along, members)
-        made.append(Launch.of(render_deinterleave.named(), "deinterleave", grid, (32 * WARPS,), (rows,)))
+        made.append(Launch.of(render_deinterleave.key(), "deinterleave", grid, (32 * WARPS,), (rows,)))
     return placed, made
 
 
 def maps_of_n(
     N: Placed, place: Address, box_lines: int, members: tuple[int, int], steps: tuple[int, int]
 ) -> tuple[Argument, object]:
-    """A tensor map for each class of lines, in the order of their turns, and the kernel's `Skews`. `members` along both
-    axes of a launch, and the elements between them."""
+    """A tensor map for each alignment class of N's rows, in the order in which they are multiplied, and the kernel's
+    `Misalignments`; `members` along both axes of a launch, and the elements between them."""
     lead = N.layout.row
     classes, lines = classes_of(lead), tuple(step // lead for step in steps)
     total = N.rows + sum((count - 1) * apart for count, apart in zip(members, lines, strict=True))
     every = enumerate(row_classes(place, total, N.cols, lead, 2, classes))
-    turns = sorted(every, key=lambda numbered: -numbered[1].before)
-    turns += turns[:1] * (CLASSES - classes)  # never taken
-    numbers = [number for number, _ in turns]
-    skews = (ctypes.c_int * (5 + CLASSES))(0, classes, run_of(N.rows, classes), *lines, *numbers)
-    return array([half_map(*one[:4], box_lines, ((1, 0), (1, 0))) for _, one in turns]), skews
+    order = sorted(every, key=lambda numbered: -numbered[1].before)
+    order += order[:1] * (CLASSES - classes)  # never taken
+    numbers = [number for number, _ in order]
+    misalignments = (ctypes.c_int * (5 + CLASSES))(0, classes, run_of(N.rows, classes), *lines, *numbers)
+    return array([half_map(*one[:4], box_lines, ((1, 0), (1, 0))) for _, one in order]), misalignments

@@ -39,7 +39,7 @@ static __device__ __forceinline__ Member member_of_n(Member member, const Stack&
     return {member.inner * stack.n_inner, member.outer * stack.n_outer};
 }
 
-static __device__ __forceinline__ void bring_box(
+static __device__ __forceinline__ void load_box(
     void* to, const TensorMap* map, Barrier* barrier, int x, int y, Member of)
 {
     if (STACKED)
@@ -48,17 +48,17 @@ static __device__ __forceinline__ void bring_box(
         copy_box(to, map, barrier, x, y);
 }
 
-static __device__ __forceinline__ void bring_box_to(
+static __device__ __forceinline__ void multicast_box(
     void* to, const TensorMap* map, Barrier* barrier, int x, int y, Member of, unsigned short ranks)
 {
     if (STACKED)
-        copy_box_to(to, map, barrier, x, y, of.inner, of.outer, ranks);
+        copy_box_multicast(to, map, barrier, x, y, of.inner, of.outer, ranks);
     else
-        copy_box_to(to, map, barrier, x, y, ranks);
+        copy_box_multicast(to, map, barrier, x, y, ranks);
 }
 
 // Groups of rows have one P, whatever their N.
-static __device__ __forceinline__ void leave_box(const TensorMap* map, const void* from, int x, int y, Member of) {
+static __device__ __forceinline__ void store_member_box(const TensorMap* map, const void* from, int x, int y, Member of) {
     if (STACKED)
         store_box(map, from, x, y, BY_ROWS ? 0 : of.inner, BY_ROWS ? 0 : of.outer);
     else

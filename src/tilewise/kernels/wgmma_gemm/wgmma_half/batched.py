@@ -1,6 +1,6 @@
 """How long the tensor-core kernel is expected to take over a stack: a formula for every tile, pair of routes and form.
 
-Single products have figures of their own (`single.py`); groups have these (`seconds.py`).
+Single products have their own coefficients (`single.py`); groups use these (`grouped.py`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The tensor-core kernel over few rows or columns of P, which are a tile's columns: Pᵀ = NᵀMᵀ of few rows, M and N as
-they are of few columns. Its ways, and their time.
+they are of few columns. Its configurations, and their time.
 
 Every tile has blocks of its own, k cut over a cluster of them: parts are added up inside the launch (`cut.cuh`). Tiles
 of 64 rows share a multiprocessor by threes, those of 128 have it for themselves, and more stages. Tiles of 64 x 64 are
@@ -21,11 +21,11 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.single import EACH_PAIR, PAIRS, PAIR
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import FEW_INSIDE, SQUARE_INSIDE, TensorConfig, TensorTile
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
-PARTS = (1, 2, 3, 4, 8)  # blocks of a cluster: of others too few fit on a card, or nobody has counted them
+PARTS = (1, 2, 3, 4, 8)  # blocks of a cluster: of others few fit on a card, or their number was not measured
 LEAST_PHASES = 2  # of a part of k
 MOST_WAVES = 3
-# Fitted to 624 ways of few columns of some 250 products on an H200 (rms 13 %; what it chooses takes 2.3 % longer than
-# the best of them in the mean, all of which were seen).
+# Fitted to 624 configurations of about 250 products with few columns on an H200 (rms 13 %; the choice takes 2.3 %
+# longer than the fastest in the mean, on the fitted data).
 FIGURES: Numbers = coefficients("wgmma_half inside")
 SQUARE, MOST_SQUARES = SQUARE_INSIDE.cols, 132  # tiles, of which two parts each are a wave
 ROOM_FROM = 5  # where a row's rooms begin

@@ -2,23 +2,23 @@
 // A tile's columns are P's few columns, or with FEW_ROWS its few rows: then operands have changed places.
 //
 // Layout: behind its last phase a block's stages hold its sums, PITCH floats a row of P, in the same place in every block.
-// Order: each element is the sum of the blocks' in the order of their ranks, whoever adds it up: the same bits every time.
+// Order: each element is summed over the blocks by rank: the same bits in every run.
 // Edges: rows and columns outside of P are neither added up nor stored; P's rows may start anywhere.
-// Barrier: the consumers of a block, before sums are written over stages; the cluster, before they are read, and before anybody
-//   leaves.
+// Barrier: the consumers of a block, before sums are written over stages; the cluster, before they are read, and before a block
+//   exits.
 
 #define CUT_ROWS (FEW_ROWS ? BLOCK_N : BLOCK_M)  // of P, that a tile has
 #define CUT_COLS (FEW_ROWS ? BLOCK_M : BLOCK_N)
-#define PITCH (CUT_COLS + (FEW_ROWS ? 4 : 8))  // keeps rows on 16 bytes, and what a warp writes at a time on all banks
+#define PITCH (CUT_COLS + (FEW_ROWS ? 4 : 8))  // rows aligned to 16 bytes, no bank conflicts
 #define MOST_CUT 8           // blocks of a cluster
 #if CUT
 static_assert(CUT_ROWS * PITCH * 4 <= STAGES * STAGE_BYTES, "the sums of a tile lie where its stages were");
 #endif
 
-// Where a tile's elements go: P points at its first one, which is in column `column` of P; it has `height` x `width` of them.
+// The target of a tile: P points at its first element, in column `column` of P; `height` x `width` elements are inside P.
 struct CutTile { Element* P; long long ldp; int column, height, width; };
 
-// Four elements side by side.
+// Four neighbouring elements.
 static __device__ __forceinline__ void store_four(const CutTile& tile, int r, int c, float4 sum, const Epilogue& epilogue) {
     Element* to = tile.P + r * tile.ldp + c;
     float made[4] = {sum.x, sum.y, sum.z, sum.w};
@@ -38,8 +38,8 @@ static __device__ __forceinline__ void store_four(const CutTile& tile, int r, in
         if (c + e < tile.width) to[e] = (Element)((e < 2 ? low : high) >> e % 2 * 16);
 }
 
-// This block's share of the tile: the sums of all blocks, in order. One text for any number of them, and nothing of it twice: it
-// runs once, from a cold instruction cache.
+// Reduces and stores this block's share of the tile. One small loop for any number of blocks, because it runs once, from a cold
+// instruction cache.
 static __device__ __forceinline__ void add_up_share(
     const float* held, int parts, const CutTile& tile, const Epilogue& epilogue)
 {
@@ -69,7 +69,7 @@ static __device__ __forceinline__ void store_cut(
 {
     const int threads = 128 * CONSUMERS;
     int lane = threadIdx.x % 32, row = group * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4;
-    meet(1 + CONSUMERS, threads);
+    barrier_sync(1 + CONSUMERS, threads);
     #pragma unroll
     for (int i = 0; i < SUMS; i += 2) {
         int r = row + i / 2 % 2 * 8, c = i / 4 * 8 + lane % 4 * 2;
@@ -80,8 +80,8 @@ static __device__ __forceinline__ void store_cut(
             *reinterpret_cast<float2*>(held + r * PITCH + c) = make_float2(sums[i], sums[i + 1]);
     }
     if (parts > 1)
-        cluster_meet();
+        cluster_sync();
     else
-        meet(1 + CONSUMERS, threads);
+        barrier_sync(1 + CONSUMERS, threads);
     add_up_share(held, parts, tile, epilogue);
 }

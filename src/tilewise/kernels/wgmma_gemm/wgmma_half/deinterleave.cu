@@ -1,4 +1,4 @@
-// deinterleave: the k of M's rows, sorted by their remainder over 8, 4 or 2, onto 128-byte boundaries: for lines of N that come by classes
+// deinterleave: sorts the k of M's rows by their remainder modulo 8, 4 or 2, into 128-byte aligned rows: for N by alignment classes
 // (alignment_classes.cuh).
 //
 // Layout: source row r starts at from + r * lead, at any even address. Of 8 classes, its element 8 i + c becomes element
@@ -39,8 +39,8 @@ static __device__ __forceinline__ void put_classes(const unsigned (&found)[8][4]
 extern "C" __global__ void __launch_bounds__(32 * WARPS) deinterleave(Rows rows)
 {
     __shared__ uint4 held[WARPS][HELD];
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = blockIdx.x * WARPS + warp, start = blockIdx.y * ROW_WORDS * 8;
     if (row >= rows.rows) return;
     const Element* first = rows.from + blockIdx.z * rows.step;

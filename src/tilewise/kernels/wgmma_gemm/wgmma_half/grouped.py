@@ -34,15 +34,14 @@ def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
     boxed = takes_boxes(problem.layout_p, m, n)
     store, cells = store_of(config.n_by_classes, boxed, tile.wide, waves, phases), tile.rows * tile.cols
     each = batched.tile_seconds(each, store, waves, cells)
-    turns: float = waves
+    rounds: float = waves
     if problem.groups.along == "rows":
-        turns = drawn_turns(config, problem, machine.units) * (FIGURES.three_slow if tile.groups > 2 else 1.0)
+        rounds = dynamic_rounds(config, problem, machine.units) * (FIGURES.three_slow if tile.groups > 2 else 1.0)
     elif tile.cols > NARROW:
-        turns *= FIGURES.wide_slow
-    work = ((turns * each) ** FIGURES.uneven + (problem.least_bytes / memory) ** FIGURES.uneven) ** (1 / FIGURES.uneven)
-    work = (
-        work * (1 + FIGURES.idle_slow * (tile.groups - rows / 64)) + batched.FIGURES.other_launch
-    )  # tiles are found before
+        rounds *= FIGURES.wide_slow
+    power = FIGURES.uneven
+    work = ((rounds * each) ** power + (problem.least_bytes / memory) ** power) ** (1 / power)
+    work = work * (1 + FIGURES.idle_slow * (tile.groups - rows / 64)) + batched.FIGURES.other_launch  # tiles are listed
     work = batched.whole_seconds(work, cells, waves, tile.groups, tile.cluster)
     sides = ((problem.layout_m, m, k), (problem.layout_n, k, n))
     moved = sum(
@@ -75,7 +74,7 @@ def busy_rows(config: TensorConfig, problem: Problem) -> float:
     return min(config.tile.rows, 64 * expected_tiles(problem, 64) / expected_tiles(problem, config.tile.rows))
 
 
-def drawn_turns(config: TensorConfig, problem: Problem, units: int) -> float:
+def dynamic_rounds(config: TensorConfig, problem: Problem, units: int) -> float:
     """Tiles of a multiprocessor, one after the other, where each draws the next when it is done: whole rounds, where
     there are one or two, a little more of them if sizes that nobody knows make a few tiles more than one fills."""
     wide = math.ceil(problem.n / config.cols)

@@ -1,4 +1,4 @@
-"""The tensor-core kernel as the planner sees it: what it takes, and the ways it could go."""
+"""`wgmma_half` for the planner: conditions, configurations, and the choice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.core.tuning import class_of, preferred
-from tilewise.kernels.by_configs import Table, soonest, timed
+from tilewise.kernels.by_configs import Table, fastest, timed
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, batched, cluster_split_k, grouped, single, table
@@ -41,7 +41,7 @@ GROUPS = Condition(_groups, "stores groups as they are, and takes those along k 
 
 
 def tuning_class(problem: Problem) -> str:
-    """What kind of product this is, for tables of measured ways."""
+    """The key of the product's class in tuned tables."""
     p = problem
     columns = along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
     routes = route(p.layout_m, p.m, p.k, p.dtype, p.dtype), route(p.layout_n, p.k, p.n, p.dtype, p.dtype)
@@ -55,7 +55,7 @@ def configs(problem: Problem, machine: Machine) -> list[TensorConfig]:
 
 
 def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
-    """Seconds of one; infinite where it is none of the product's."""
+    """Expected seconds; infinite for a configuration that is not in the tables."""
     if problem.groups:
         return grouped.expected(config, problem, machine)
     return next((time for other, time in timed(tables(problem, machine)) if other == config), math.inf)
@@ -94,7 +94,7 @@ def best_config(problem: Problem, machine: Machine) -> tuple[float, TensorConfig
     elif known:
         every = list(timed(tables(problem, machine)))
     else:
-        return soonest(tables(problem, machine), problem.largest)
+        return fastest(tables(problem, machine), problem.largest)
     numbered = [(seconds, at, config) for at, (config, seconds) in enumerate(every)]
     seconds, best, by_table = preferred(numbered, key, tuned)
     return seconds, replace(best, tuned=True) if by_table else best

@@ -173,8 +173,8 @@ static __device__ __forceinline__ void move_along_k(
 extern "C" __global__ void __launch_bounds__(256, 3) realign_with_edges(
     Lines one, Lines other, Sums of_one, Sums of_other, Edge rows, Edge cols)
 {
-    wait_for_kernel_before();
-    let_next_kernel_start();
+    wait_on_dependent_grids();
+    launch_dependent_grids();
     extern __shared__ __align__(16) unsigned char memory[];
     int before = rows.count + cols.count > 0;
     if (blockIdx.z < before) {

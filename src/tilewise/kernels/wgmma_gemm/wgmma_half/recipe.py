@@ -8,7 +8,7 @@ import math
 from tilewise.core.epilogue import PLAIN
 from tilewise.core.plan import Plan
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
-from tilewise.kernels.shared.groups import OFFSETS, as_written, most_tiles, walk_launch
+from tilewise.kernels.shared.groups import OFFSETS, in_text, most_tiles, walk_launch
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, REALIGNED, along_columns
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Levels
@@ -85,7 +85,7 @@ class _Product:
         self._store = config.store(P.layout, P.rows, P.cols, P.pointer.alignment, waves, phases)
         if p.unrounded:  # P is its only part of k; its lead is even
             self._store = "partial"
-        self._source = render_wgmma_half.named(
+        self._source = render_wgmma_half.key(
             p.dtype.name,
             config.tile,
             m_along_k=m_along_k,
@@ -97,7 +97,7 @@ class _Product:
             n_by_classes=config.n_by_classes,
             narrowed=self._by_rows and not self._n_along_k and config.may_be_narrow(p.n, self._store),
             epilogue=p.epilogue if self._parts == 1 else PLAIN,
-            groups=as_written(p.groups),
+            groups=in_text(p.groups),
         )
         self._epilogue = epilogue_argument(p.epilogue, "float32", given.bias)
 
@@ -137,10 +137,10 @@ class _Product:
         if p.unrounded:
             partials = target
         stacks = [((inner, step[0]), (outer, step[1])) if self._stacked else () for step in steps]
-        maps_m, skews = self._maps_of_m(places[0], stacks[0])
+        maps_m, misalignments = self._maps_of_m(places[0], stacks[0])
         maps_n: Value = self._map_of_n(places[1], stacks[1])
         if config.n_by_classes:
-            maps_n, skews = alignment_classes.maps_of_n(
+            maps_n, misalignments = alignment_classes.maps_of_n(
                 self._N, places[1], config.tile.box_lines_n(False), (inner, outer), steps[1]
             )
         moves = [int(bool(step)) for pair in steps[:2] for step in pair]
@@ -152,7 +152,7 @@ class _Product:
             target,
             partials,
             structure(Size, self._m, p.k, self._n, config.splits, stack),
-            skews,
+            misalignments,
             self._edges,
             ctypes.c_longlong(lead),
             self._epilogue,
@@ -185,8 +185,8 @@ class _Product:
         if not self._classes:
             return half_map_of(M, place, self._box_rows, stack), ctypes.c_int(0)
         every = row_classes(place, self._m, M.cols, M.layout.row, 2, self._classes)
-        skews = (ctypes.c_int * self._classes)(*(one.before for one in every))
-        return array([half_map(*one[:4], self._box_rows) for one in every]), skews
+        misalignments = (ctypes.c_int * self._classes)(*(one.before for one in every))
+        return array([half_map(*one[:4], self._box_rows) for one in every]), misalignments
 
     def _gather(self, target: Address, inner: int, outer: int, partials: Address) -> list[Launch]:
         """The parts of k of every member, one launch for those along the inner axis."""

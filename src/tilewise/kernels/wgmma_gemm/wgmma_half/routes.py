@@ -47,8 +47,8 @@ def options(problem: Problem) -> tuple[list[str], list[str]]:
     for how, lines in ((for_m, lines_m), (for_n, lines_n)):
         if how == [AS_IT_IS] and lines and lines[0] > 1 and lines[2] % DEPTH:
             how.append(REALIGNED)  # lines that straddle 128 bytes cost the copy engine twice
-    skewed = not along_columns(problem.layout_m, m, k) and not along_columns(problem.layout_n, k, n)
-    if for_m == [REALIGNED] and skewed and not problem.stack and m >= CLASSES and not problem.unrounded:
+    by_rows = not along_columns(problem.layout_m, m, k) and not along_columns(problem.layout_n, k, n)
+    if for_m == [REALIGNED] and by_rows and not problem.stack and m >= CLASSES and not problem.unrounded:
         for_m.append(BY_CLASSES)
     return for_m, for_n
 

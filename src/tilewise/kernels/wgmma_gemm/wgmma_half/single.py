@@ -1,9 +1,9 @@
 """How long the tensor-core kernel is expected to take over one product that is neither a stack nor in groups: one
 formula for every tile, pair of routes and form.
 
-The figures are fitted to 7,000 ways of 1,362 products on an H200, most of them random, and again, from there, to 6,300
-ways of 350 bfloat16 products of up to 0.1 ms, half of them aligned (rms 14 %; of 80 others the choice takes 3.3 %
-longer than the best, 4.8 % before). Stacks and groups have figures of their own (`seconds.py`).
+Coefficients were fitted to 7,000 configurations of 1,362 mostly random products on an H200, then refined on 6,300
+configurations of 350 bfloat16 products of up to 0.1 ms, half of them aligned (rms 14 %; on 80 other products the choice
+takes 3.3 % longer than the fastest). Stacks and groups have their own (`batched.py`, `grouped.py`).
 """
 
 from __future__ import annotations

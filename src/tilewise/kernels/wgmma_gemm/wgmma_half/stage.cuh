@@ -1,4 +1,4 @@
-// stage: what a stage and the staging of `wgmma_half` hold, whose registers are whose, and which tile of P is next.
+// stage: the layout of a stage and of the staging memory of `wgmma_half`, register counts, and the tile scheduler.
 
 #define BLOCK_K 64
 #define ROW_BYTES 128
@@ -14,15 +14,15 @@
 #define PRODUCER_REGISTERS (RESIDENT > 1 ? 40 : EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED || STACKED ? 56 : 40)
 #define min_of(x, y) ((x) < (y) ? (x) : (y))
 #define CONSUMER_REGISTERS (RESIDENT > 1 ? min_of(216, ((CONSUMERS + 1) * LAUNCH_REGISTERS - 40) / CONSUMERS / 8 * 8) : CONSUMERS == 3 ? (EDGES ? 144 : 152) : EDGES ? 200 : CARRIED || STACKED ? 224 : 232)
-#define LAUNCH_REGISTERS (65536 / RESIDENT / (128 * (CONSUMERS + 1)) / 8 * 8)  // a thread's, before they are given and taken
+#define LAUNCH_REGISTERS (65536 / RESIDENT / (128 * (CONSUMERS + 1)) / 8 * 8)  // of a thread at launch, before setmaxnreg
 static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS + 1) * LAUNCH_REGISTERS,
-              "consumers would wait for ever for registers that nobody gives");
+              "setmaxnreg of the consumers would wait forever");
 #define SUMS (BLOCK_N / 2)
 #define CARRIERS 3
 #define BOXES (CARRIED ? PARTS : PARTS < 2 ? 1 : 2)  // parts of 64 columns that a consumer stages at a time
 #define BOX_BYTES (64 * ROW_BYTES)
-#define TURNED_BYTES (BLOCK_N * ROW_BYTES)  // 64 columns of P, as rows of this kernel's tile become
-#define STAGING_BYTES (SPLIT || CUT ? 0 : TURNED ? CONSUMERS * TURNED_BYTES : CONSUMERS * BOXES * BOX_BYTES)
+#define TRANSPOSED_BYTES (BLOCK_N * ROW_BYTES)  // 64 columns of P, as rows of this kernel's tile become
+#define STAGING_BYTES (SPLIT || CUT ? 0 : TRANSPOSED ? CONSUMERS * TRANSPOSED_BYTES : CONSUMERS * BOXES * BOX_BYTES)
 #if CUT
 #define CLUSTERED  // as large as the launch says
 #else
@@ -43,7 +43,7 @@ static __device__ __forceinline__ Barrier* barriers_after(char* staging) {
 struct Size { int m, k, n, splits; Stack stack; };
 struct MapsOfM { TensorMap of[CLASSES]; };
 struct MapsOfN { TensorMap of[MAPS_OF_N]; };
-struct Skews {
+struct Misalignments {
     int of[CLASSES];  // in elements
 #if N_BY_CLASSES
     int classes, run, inner, outer, residue[MAPS_OF_N];  // see alignment_classes.cuh
@@ -55,22 +55,22 @@ struct Skews {
 // Its part of k begins `origin` elements behind the operands' own.
 struct Work { int at, rows, top, left, from, to, split, origin, depth; Member member; };
 
-// Whether a tile's columns of P are all in its left half.
+// Whether all of a tile's columns inside P are in its left half.
 static __device__ __forceinline__ bool is_narrow(const Work& work, const Size& size) {
     return size.n - work.left + (BLOCK_N - TILE_COLS) <= BLOCK_N / 2;
 }
 
 // Phases of a tile that `depth` elements of k take.
-static __device__ __forceinline__ int steps_of(int depth, const Skews& skews) {
+static __device__ __forceinline__ int steps_of(int depth, const Misalignments& misalignments) {
 #if N_BY_CLASSES
-    return skews.classes * (skews.run / BLOCK_K);
+    return misalignments.classes * (misalignments.run / BLOCK_K);
 #else
     return (depth + BLOCK_K - 1) / BLOCK_K;
 #endif
 }
 
 // The same of groups of rows: tiles are found in a table.
-static __device__ __forceinline__ bool find_rows(int index, Size size, const Skews& skews, Work& work) {
+static __device__ __forceinline__ bool find_rows(int index, Size size, const Misalignments& misalignments, Work& work) {
     const int* walk = static_cast<const int*>(size.stack.groups);
     int tiles_m = walk[0], tiles_n = (size.n + TILE_COLS - 1) / TILE_COLS;
     if (index >= tiles_m * tiles_n) return false;
@@ -78,7 +78,7 @@ static __device__ __forceinline__ bool find_rows(int index, Size size, const Ske
     int within = index - group * GROUP * tiles_n;
     int4 piece = reinterpret_cast<const int4*>(walk)[1 + first + within % height];
     work = {0, piece.z, piece.y, within / height * TILE_COLS, 0, 0, 0, 0, size.k, {max(0, piece.x), 0}};
-    work.to = piece.x < 0 ? 0 : steps_of(size.k, skews);
+    work.to = piece.x < 0 ? 0 : steps_of(size.k, misalignments);
     return true;
 }
 
@@ -107,10 +107,9 @@ static __device__ __forceinline__ bool find_part(int turn, const Size& size, Wor
     return true;
 }
 
-// Tiles of P in an order that keeps neighbours in time neighbours in space: GROUP rows of cluster tiles, column by column.
-// Members of a stack are walked one after the other, in each of them every part of k in turn, each class of rows within its
-// own tiles.
-static __device__ __forceinline__ bool find_work(int turn, Size size, const Skews& skews, Work& work) {
+// Tiles in bands of GROUP rows of cluster tiles, column by column within a band, for reuse in L2. Tiles are numbered by member of the
+// stack, then part of k, then class of rows.
+static __device__ __forceinline__ bool find_work(int turn, Size size, const Misalignments& misalignments, Work& work) {
     if (CUT) return find_part(turn, size, work);
     const int tall = CLUSTER * BLOCK_M, wide = BESIDE * TILE_COLS;
     RowClasses classes = row_classes(size.m, tall);
@@ -130,7 +129,7 @@ static __device__ __forceinline__ bool find_work(int turn, Size size, const Skew
     work.left = within / height * wide + place_across() * TILE_COLS;
     work.origin = BY_K ? group_start(work.member.inner, size.stack, size.k) : 0;
     work.depth = BY_K ? max(0, group_start(work.member.inner + 1, size.stack, size.k) - work.origin) : size.k;
-    int steps = steps_of(work.depth + skews.of[work.at], skews);
+    int steps = steps_of(work.depth + misalignments.of[work.at], misalignments);
     work.from = SPLIT ? (int)((long long)steps * work.split / size.splits) : 0;
     work.to = SPLIT ? (int)((long long)steps * (work.split + 1) / size.splits) : steps;
     return true;

@@ -1,10 +1,10 @@
-// stores: how sums leave the registers of `wgmma_half` for P, whatever P's stride.
+// stores: stores of `wgmma_half` from registers to P, for any stride.
 //
 // Stores: sums pass through a staging of 64 x 64 boxes. Where rows of P start on 16 bytes the copy engine takes the boxes
 //   (BOXED) while the next tile is multiplied. Else, for many waves, consumers leave a finished tile in the staging (staged
 //   completes) and go on, and three carrier warps write it out in whole rows, whatever P's stride (CARRIED; carried
 //   completes, and the staging may be used again); in the last wave, or for few waves, each warp writes its own rows.
-//   With TURNED the operands have changed places, and boxes are turned on their way into the staging.
+//   With TRANSPOSED the operands have changed places, and boxes are transposed on their way into the staging.
 //   With SPLIT, float32 sums of a part of k go to `partials`, and `gather` (gather.cu) adds them up. A P that keeps its
 //   sums unrounded is one such part: with ACCUMULATE what it holds is added first.
 
@@ -26,37 +26,37 @@ static __device__ __forceinline__ void store_boxes(
     bool leader = threadIdx.x % 128 == 0;
     #pragma unroll
     for (int first = 0; first < PARTS; first += BOXES) {
-        if (leader) store_read();
-        meet(1 + group, 128);
+        if (leader) store_wait_read();
+        barrier_sync(1 + group, 128);
         stage_sums(sums, boxes, first);
-        publish_shared();
-        meet(1 + group, 128);
+        fence_async_shared();
+        barrier_sync(1 + group, 128);
         if (leader) {
             for (int part = first; part < min(first + BOXES, PARTS); ++part)
-                leave_box(map_p, boxes + (part - first) * BOX_BYTES, left + part * 64, top, member);
+                store_member_box(map_p, boxes + (part - first) * BOX_BYTES, left + part * 64, top, member);
             store_commit();
         }
     }
 }
 
 // Few rows of P are wide tiles' columns here: each warp's sums change rows and columns, eight by eight, in registers.
-static __device__ __forceinline__ void store_turned(
+static __device__ __forceinline__ void store_transposed(
     const float (&sums)[SUMS], char* boxes, const TensorMap* map_p, int group, int top, int left, Member member)
 {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     bool leader = threadIdx.x % 128 == 0;
-    if (leader) store_read();
-    meet(1 + group, 128);
+    if (leader) store_wait_read();
+    barrier_sync(1 + group, 128);
     #pragma unroll
     for (int i = 0; i < SUMS; i += 2) {
         int row = i / 4 * 8 + lane / 4, piece = warp * 2 + i / 2 % 2;
         char* at = boxes + row * ROW_BYTES + (piece ^ row % 8) * 16 + lane % 4 * 4;
-        *reinterpret_cast<unsigned*>(at) = turned_pair(narrow_pair(sums[i], sums[i + 1]));
+        *reinterpret_cast<unsigned*>(at) = transposed_pair(narrow_pair(sums[i], sums[i + 1]));
     }
-    publish_shared();
-    meet(1 + group, 128);
+    fence_async_shared();
+    barrier_sync(1 + group, 128);
     if (leader) {
-        leave_box(map_p, boxes, top, left, member);
+        store_member_box(map_p, boxes, top, left, member);
         store_commit();
     }
 }
@@ -92,7 +92,7 @@ static __device__ __forceinline__ void store_staged(
     }
 }
 
-// Each warp takes its own 16 rows out: nobody waits for anybody. P points at the tile.
+// Each warp stores its own 16 rows, without a barrier. P points at the tile.
 static __device__ __forceinline__ void store_rows(
     const float (&sums)[SUMS], char* boxes, Element* P, long long ldp, int height, int width)
 {
@@ -107,11 +107,10 @@ static __device__ __forceinline__ void store_rows(
     }
 }
 
-// Three warps carry finished tiles out while the consumers are already at the next one; the last tile is not theirs,
-// unless tiles are drawn.
-// What they may do besides needs registers, so nothing is kept but the turn.
+// Three carrier warps store finished tiles while the consumers multiply the next one; the last tile is stored by the consumers, except
+// with dynamic scheduling. Thin edges, which they compute meanwhile, need registers, so only the tile's number is kept.
 struct Carrier {
-    char* staging; Element* P; const Size& size; const Skews& skews; long long ldp;
+    char* staging; Element* P; const Size& size; const Misalignments& misalignments; long long ldp;
     int turn, turns;
 
     __device__ __forceinline__ Barrier* staged() const { return barriers_after(staging) + 2 * STAGES; }
@@ -120,14 +119,14 @@ struct Carrier {
         Work after;
         turn = turns = 0;
         if (BY_ROWS) turns = 1 << 30;  // until no tile is drawn any more, the last one too
-        else while (find_work(turns + 1, size, skews, after)) ++turns;
+        else while (find_work(turns + 1, size, misalignments, after)) ++turns;
     }
 
     __device__ __forceinline__ void carry() {
         Work work;
         Size here = size;
         asm volatile("" : "+r"(here.m), "+r"(here.n));  // or its quotients would be kept in registers all the while
-        if (!hear_work(turn, staging, here, skews, work)) {
+        if (!next_work(turn, staging, here, misalignments, work)) {
             turns = turn;
             return;
         }
@@ -141,7 +140,7 @@ struct Carrier {
     }
 
     __device__ __forceinline__ void operator()() {  // without waiting
-        if (turn < turns && barrier_passed(staged(), turn & 1)) carry();
+        if (turn < turns && barrier_test(staged(), turn & 1)) carry();
     }
 };
 

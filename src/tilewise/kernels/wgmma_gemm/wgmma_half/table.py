@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 @lru_cache(maxsize=1)
 def table() -> tuple[tuple[Place, ...], Rows]:
-    """In the order in which ways are preferred that are expected to take as long."""
+    """In order of preference among equal expected times."""
     places, rows = list[Place](), list[Row]()
     for tile, (stores, by_classes) in STORES.items():
         forms = (WHOLE, CUT) if tile.takes_parts else (WHOLE,)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.problem import Groups
-from tilewise.kernels.keys import Written
+from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.text import assembled, of_tile
@@ -31,7 +31,7 @@ FILES = (
 )
 STORED = {  # what a text is told of how sums leave
     "BOXED": ("boxes",),
-    "TURNED": ("transposed",),
+    "TRANSPOSED": ("transposed",),
     "CARRIED": ("carried",),
     "SPLIT": ("partial",),
     "CUT": CUTS,
@@ -40,7 +40,7 @@ STORED = {  # what a text is told of how sums leave
 KINDS = {"bfloat16": "bf16", "float16": "f16"}
 
 
-@Written
+@KeyedRenderer
 def render_wgmma_half(
     dtype: str,
     tile: TensorTile,
@@ -66,7 +66,7 @@ def render_wgmma_half(
         **of_tile(tile, "rows", "cols", "cluster", "beside"),
         "STAGES": tile.stages(store),
         "CLASSES": classes or 1,
-        "SKEWED": classes > 0,
+        "MISALIGNED": classes > 0,
         "N_BY_CLASSES": n_by_classes,
         "NARROWED": narrowed,
         "GROUP": GROUP // tile.cluster,
@@ -97,12 +97,12 @@ def render_wgmma_half(
     )
 
 
-@Written
+@KeyedRenderer
 def render_deinterleave() -> str:
     return assembled(ELEMENT, "shared/dependent_launch.cuh shared/words.cuh wgmma_gemm/wgmma_half/deinterleave.cu")
 
 
-@Written
+@KeyedRenderer
 def render_realign_with_edges(dtype: str, along_k: bool) -> str:
     """`along_k`: how lines lie that are multiplied with an edge."""
     segment, lines = SUMMED_ALONG if along_k else SUMMED_ACROSS

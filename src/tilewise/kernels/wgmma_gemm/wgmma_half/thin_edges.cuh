@@ -11,7 +11,7 @@
 //   them. An operand that was realigned has been multiplied with them on the way: only planes of sums are left to add.
 // Edges: words that stick out of the operand are read element by element, and what is not of the line is never used.
 // Barrier: the block's three warps meet (named barrier 15) to add up their shares, always in the same order.
-// The warps have something more urgent to do now and then: they ask `between` every few microseconds.
+// The warps call `between` every few microseconds, to store finished tiles in time.
 
 struct Side {
     const Element* from; const Element* end; int lines; int length; long long lead; int along_k;  // one operand, whole
@@ -118,10 +118,10 @@ template <class Between> static __device__ __forceinline__ void edge_sums(
             for (int step = 4; step < 32; step *= 2) sums[j] += __shfl_xor_sync(~0u, sums[j], step);
             if (lane < 4) shares[warp][lane * 8 + j] = sums[j];
         }
-        meet(15, EDGE_THREADS);
+        barrier_sync(15, EDGE_THREADS);
         if (warp == 0)
             put_edge(target, chunk + lane, shares[0][lane] + shares[1][lane] + shares[2][lane], epilogue);
-        meet(15, EDGE_THREADS);
+        barrier_sync(15, EDGE_THREADS);
     }
 }
 

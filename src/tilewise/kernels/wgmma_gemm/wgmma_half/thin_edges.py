@@ -127,7 +127,7 @@ class ThinEdges:
         jobs = [x.lines for x in operands]
         arguments = (*(*jobs, NO_LINES, NO_LINES)[:2], *(*sums, NO_SUMS, NO_SUMS)[:2], *copies)
         shared = lines * (2 * segment + 16 + 8) + 4 * segment  # lines, between boundaries, barriers, and an edge
-        source = render_realign_with_edges.named(dtype, along_k)
+        source = render_realign_with_edges.key(dtype, along_k)
         return Launch.of(source, "realign_with_edges", (across, along, deep), (256,), arguments, shared)
 
     def argument(self, held: dict[str, Address], ready: dict[str, Placed]) -> Argument:

@@ -1,4 +1,4 @@
-"""The tensor-core kernel's tiles of P, and the ways a product takes through it: geometry alone."""
+"""Tiles and configurations of `wgmma_half`: geometry only."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ INSIDE = (*FEW_INSIDE, SQUARE_INSIDE)
 
 @dataclass(frozen=True)
 class TensorConfig:
-    """How the tensor-core kernel takes a product."""
+    """A configuration of wgmma_half."""
 
     tile: TensorTile
     routes: tuple[str, str]  # how M and N reach it
@@ -171,7 +171,7 @@ class TensorConfig:
     tuned: bool = field(default=False, compare=False)  # chosen by measurement, not by the model alone
 
     def spec(self) -> str:
-        """As tables of measured ways name it."""
+        """Its name in tuned tables."""
         edges = " edges" if self.edge_rows or self.edge_cols else ""
         cut = f" k/{self.splits}" if self.splits > 1 or self.inside else ""
         cut += " inside" if self.inside else ""
@@ -179,8 +179,8 @@ class TensorConfig:
         tile, across = self.tile, f"x{self.tile.beside}" if self.tile.beside > 1 else ""
         return f"{tile.rows}x{tile.cols}c{tile.cluster}{across} {', '.join(self.routes)}{edges}{cut}{transposed}"
 
-    def words(self) -> list[str]:
-        """What is special about it, a sentence each."""
+    def notes(self) -> list[str]:
+        """Notes of the plan."""
         reasons = {
             REALIGNED: "is realigned first, onto 128-byte lines that the copy engine takes at full speed",
             BY_CLASSES: f"is taken by {self.classes} classes of rows: its rows do not start on 16 bytes",

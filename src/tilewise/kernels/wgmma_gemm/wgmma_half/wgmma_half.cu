@@ -4,15 +4,15 @@
 //   An operand whose k lies side by side comes as one box {64 k, rows}; one whose rows or columns lie side by side comes
 //   as boxes {64, 64 k}, and wgmma reads it transposed. Consumer warpgroup g owns rows 64 g .. 64 g + 63 of the tile.
 // Row classes: rows of M that do not start on 16 bytes cannot be copied, but every CLASSES-th one starts equally far from
-//   such a boundary. A tile then takes rows of one class: its map begins up to 7 elements early (the skew), N begins as
+//   such a boundary. A tile then takes rows of one class: its map begins up to 7 elements early (the misalignment), N begins as
 //   many rows early, which the copy fills with 0, and the consumers put 0 over what lies before their rows.
 // Lines of N that do not start on 16 bytes: see alignment_classes.cuh. Narrow tiles: of groups of rows, whose weights' columns seldom fill
 //   whole tiles, the last tile of a row is multiplied by half where its left half has them all.
-// Clusters: CLUSTER blocks take tiles above one another and the same tile of N: each brings a share of it to all of them.
-//   BESIDE of such columns stand side by side, and blocks of a row take the same tile of M: likewise.
-// Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
-// Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer that reads what this
-//   block sends, its own and its neighbours', has used them.
+// Clusters: CLUSTER blocks have tiles above one another and the same tile of N: each multicasts a share of it. BESIDE such columns are
+//   side by side, and blocks of a row share the tile of M likewise.
+// Edges: copies fill with 0 outside M and N; stores of P are predicated.
+// Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer in the cluster
+//   that reads this block's copies has read them.
 // Stores: see stores.cuh; where k is cut over a cluster, cut.cuh. Stacks: see batch.cuh. Groups of rows: see tile_scheduler.cuh; consumers whose 64 rows of a tile are another
 //   group's leave them out, and nobody brings them.
 // Epilogue: sums pass through `finish` (epilogue.cuh) in the registers of their consumer, or in `gather` where k is cut.
@@ -20,65 +20,65 @@
 //   while nothing waits to be carried (thin_edges.cuh).
 
 // `parts`: boxes across.
-static __device__ __forceinline__ void bring_n(
+static __device__ __forceinline__ void load_n(
     char* to, const TensorMap* map, Barrier* full, int start, int left, Member of, int parts)
 {
     if (FEW_ACROSS) {
-        for (int part = 0; part < parts; ++part) bring_box(to + part * 1024, map, full, part * 8, start, of);
+        for (int part = 0; part < parts; ++part) load_box(to + part * 1024, map, full, part * 8, start, of);
         return;
     }
     if (CLUSTER == 1) {
         if (N_ALONG_K)
-            bring_box(to, map, full, start, left, of);
+            load_box(to, map, full, start, left, of);
         else
             for (int part = 0; part < (NARROWED ? parts : PARTS); ++part)
-                bring_box(to + part * 8192, map, full, left + part * 64, start, of);
+                load_box(to + part * 8192, map, full, left + part * 64, start, of);
         return;
     }
     int rank = place_down(), column = ((1 << CLUSTER) - 1) << place_across() * CLUSTER;
     if (N_ALONG_K) {
         int share = BLOCK_N / CLUSTER;
-        bring_box_to(to + rank * share * ROW_BYTES, map, full, start, left + rank * share, of, column);
+        multicast_box(to + rank * share * ROW_BYTES, map, full, start, left + rank * share, of, column);
     } else if (PARTS % CLUSTER == 0) {
         for (int part = rank * PARTS / CLUSTER; part < (rank + 1) * PARTS / CLUSTER; ++part)
-            bring_box_to(to + part * 8192, map, full, left + part * 64, start, of, column);
+            multicast_box(to + part * 8192, map, full, left + part * 64, start, of, column);
     } else {
         int share = BLOCK_K / CLUSTER;
         for (int part = 0; part < PARTS; ++part)
-            bring_box_to(to + part * 8192 + rank * share * ROW_BYTES, map, full, left + part * 64, start + rank * share,
+            multicast_box(to + part * 8192 + rank * share * ROW_BYTES, map, full, left + part * 64, start + rank * share,
                          of, column);
     }
 }
 
 // A tile of M, or a share of it for every block of the cluster's row: some of its rows where k lies along them, else of k.
-static __device__ __forceinline__ void bring_m(char* to, const TensorMap* map, Barrier* full, int start, int top, Member of) {
+static __device__ __forceinline__ void load_m(char* to, const TensorMap* map, Barrier* full, int start, int top, Member of) {
     if (BESIDE == 1) {
         if (M_ALONG_K)
-            bring_box(to, map, full, start, top, of);
+            load_box(to, map, full, start, top, of);
         else
-            for (int part = 0; part < BLOCK_M / 64; ++part) bring_box(to + part * 8192, map, full, top + part * 64, start, of);
+            for (int part = 0; part < BLOCK_M / 64; ++part) load_box(to + part * 8192, map, full, top + part * 64, start, of);
         return;
     }
     int rank = place_across(), row = 0;
     for (int i = 0; i < BESIDE; ++i) row |= 1 << (place_down() + i * CLUSTER);
     if (M_ALONG_K) {
         int share = BLOCK_M / BESIDE;
-        bring_box_to(to + rank * share * ROW_BYTES, map, full, start, top + rank * share, of, row);
+        multicast_box(to + rank * share * ROW_BYTES, map, full, start, top + rank * share, of, row);
     } else {
         int share = BLOCK_K / BESIDE;
         for (int part = 0; part < BLOCK_M / 64; ++part)
-            bring_box_to(to + part * 8192 + rank * share * ROW_BYTES, map, full, top + part * 64, start + rank * share, of, row);
+            multicast_box(to + part * 8192 + rank * share * ROW_BYTES, map, full, top + part * 64, start + rank * share, of, row);
     }
 }
 
 static __device__ __forceinline__ void produce(
     char* stages, Barrier* full, Barrier* empty, char* staging, const MapsOfM& maps_m, const MapsOfN& maps_n, Size size,
-    const Skews& skews)
+    const Misalignments& misalignments)
 {
     int stage = 0;
-    unsigned parity = 1;  // a fresh barrier counts as just completed in the other parity: nothing to wait for
+    unsigned parity = 1;  // a new barrier counts as completed in the other parity: no wait
     Work work;
-    for (int turn = 0; draw_work(turn, staging, size, skews, work); ++turn) {
+    for (int turn = 0; fetch_work(turn, staging, size, misalignments, work); ++turn) {
         int busy = BY_ROWS ? min(CONSUMERS, (work.rows - work.top + 63) / 64) : CONSUMERS;  // consumers with rows of their own
         const TensorMap* map_m = &maps_m.of[work.at];
         int strips = FEW_ACROSS ? (size.n + 7) / 8 : 0, parts = NARROWED && is_narrow(work, size) ? (PARTS + 1) / 2 : PARTS;
@@ -93,21 +93,21 @@ static __device__ __forceinline__ void produce(
                                          : FEW_ACROSS ? TILE_M_BYTES + strips * 1024
                                                       : ARRIVING_BYTES);
             char* tile_of_m = stages + stage * STAGE_BYTES;
-            Phase phase = phase_of(step, start, work, size, skews);
+            Phase phase = phase_of(step, start, work, size, misalignments);
             if (BY_ROWS)
                 for (int part = 0; part < busy; ++part)
-                    bring_box(tile_of_m + part * 8192, map_m, &full[stage], phase.of_m, work.top + part * 64, of_m);
+                    load_box(tile_of_m + part * 8192, map_m, &full[stage], phase.of_m, work.top + part * 64, of_m);
             else
-                bring_m(tile_of_m, map_m, &full[stage], phase.of_m, work.top, of_m);
-            bring_n(tile_of_m + TILE_M_BYTES, &maps_n.of[phase.at], &full[stage], phase.of_n, work.left,
+                load_m(tile_of_m, map_m, &full[stage], phase.of_m, work.top, of_m);
+            load_n(tile_of_m + TILE_M_BYTES, &maps_n.of[phase.at], &full[stage], phase.of_n, work.left,
                     N_BY_CLASSES ? Member{0, 0} : of_n, FEW_ACROSS ? strips : parts);
             NEXT_STAGE(stage, parity, STAGES)
         }
     }
 }
 
-// One thread of the warpgroup for each block that sends to this one, those of its row and its column, says that the stage
-// has been used.
+// One thread of the warpgroup arrives for each block that multicasts to this one, those of its row and its column: the stage has been
+// read.
 static __device__ __forceinline__ void release(Barrier* empty) {
     int of = threadIdx.x % 128;
     if (TOGETHER == 1) {
@@ -116,19 +116,19 @@ static __device__ __forceinline__ void release(Barrier* empty) {
         barrier_arrive_at(empty, of);
 }
 
-// The first `skew` elements of each of a consumer's rows belong to the row before: 0 instead.
-static __device__ __forceinline__ void cover_skew(char* tile_of_m, int skew, int group) {
+// Clears the first `misalignment` elements of each of a consumer's rows, which belong to the row before.
+static __device__ __forceinline__ void clear_misaligned(char* tile_of_m, int misalignment, int group) {
     int row = threadIdx.x % 128;
     if (row < 64) {
         Element* first = reinterpret_cast<Element*>(tile_of_m + row * ROW_BYTES + row % 8 * 16);  // chunk 0, swizzled
-        for (int i = 0; i < skew; ++i) first[i] = 0;
+        for (int i = 0; i < misalignment; ++i) first[i] = 0;
     }
-    publish_shared();
-    meet(1 + group, 128);
+    fence_async_shared();
+    barrier_sync(1 + group, 128);
 }
 
-// Lines of k behind the first `count` of a stage belong to the next group: 0 instead, in both operands, for anything may
-// stand there. Every consumer covers all of N: another one may not have come here yet, and zeros over zeros harm nobody.
+// Clears rows of k beyond the first `count` of a stage, which belong to the next group, in both operands. Every consumer clears all of N,
+// because it does not wait for the others.
 static __device__ __forceinline__ void cover_rest(char* tile_of_m, char* tile_of_n, int count, int group) {
     const int words = ROW_BYTES / 16;
     for (int i = count * words + threadIdx.x % 128; i < BLOCK_K * words; i += 128) {
@@ -137,33 +137,33 @@ static __device__ __forceinline__ void cover_rest(char* tile_of_m, char* tile_of
         for (int part = 0; part < PARTS; ++part)
             reinterpret_cast<uint4*>(tile_of_n + part * 8192)[i] = make_uint4(0, 0, 0, 0);
     }
-    publish_shared();
-    meet(1 + group, 128);
+    fence_async_shared();
+    barrier_sync(1 + group, 128);
 }
 
 // The phases of a tile, one after the other; NARROW: of one whose columns are in its left half.
 template <bool NARROW>
 static __device__ __forceinline__ void multiply_phases(
     float (&sums)[SUMS], char* stages, Barrier* full, Barrier* empty, int group, const Work& work, const Size& size,
-    const Skews& skews, int& stage, int& before, unsigned& parity)
+    const Misalignments& misalignments, int& stage, int& before, unsigned& parity)
 {
 #if ROLLED
     #pragma unroll 1
 #endif
     for (int step = work.from; step < work.to; ++step) {
-        if (N_BY_CLASSES && step > 0 && begins_class(step, skews)) {
+        if (N_BY_CLASSES && step > 0 && begins_class(step, misalignments)) {
             wgmma_wait<0>();
-            move_sums(sums, skews);
+            move_sums(sums, misalignments);
         }
         barrier_wait(&full[stage], parity);
         char* tile_of_m = stages + stage * STAGE_BYTES + group * 8192;
         char* tile_of_n = stages + stage * STAGE_BYTES + TILE_M_BYTES;
         unsigned long long of_m = tile_descriptor(tile_of_m, 8192, 1024);
         unsigned long long of_n = FEW_ACROSS ? strip_descriptor(tile_of_n) : tile_descriptor(tile_of_n, 8192, 1024);
-        if (SKEWED && step == 0 && skews.of[work.at]) cover_skew(tile_of_m, skews.of[work.at], group);
+        if (MISALIGNED && step == 0 && misalignments.of[work.at]) clear_misaligned(tile_of_m, misalignments.of[work.at], group);
         if (BY_K && (step + 1) * BLOCK_K > work.depth) cover_rest(tile_of_m, tile_of_n, work.depth - step * BLOCK_K, group);
         if (N_BY_CLASSES) {
-            int lines = phase_of(step, 0, work, size, skews).lines;
+            int lines = phase_of(step, 0, work, size, misalignments).lines;
             if (lines < BLOCK_K) cover_rest(tile_of_m, tile_of_n, lines, group);
         }
         wgmma_fence();
@@ -180,15 +180,15 @@ static __device__ __forceinline__ void multiply_phases(
 
 static __device__ __forceinline__ void consume(
     char* stages, Barrier* full, Barrier* empty, char* staging, Barrier* staged, Barrier* carried, int group,
-    const TensorMap* map_p, Element* P, float* partials, Size size, const Skews& skews, long long ldp,
+    const TensorMap* map_p, Element* P, float* partials, Size size, const Misalignments& misalignments, long long ldp,
     const Epilogue& epilogue)
 {
-    char* boxes = staging + group * (TURNED ? TURNED_BYTES : BOXES * BOX_BYTES);
+    char* boxes = staging + group * (TRANSPOSED ? TRANSPOSED_BYTES : BOXES * BOX_BYTES);
     int stage = 0, before = 0;
-    unsigned parity = 0, empty_staging = 1;  // a fresh barrier counts as completed in the other parity
+    unsigned parity = 0, empty_staging = 1;  // a new barrier counts as completed in the other parity
     Work work;
-    for (int turn = 0; hear_work(turn, staging, size, skews, work); ++turn) {
-        if (BY_ROWS && work.top + group * 64 >= work.rows) {  // all rows of this group's are others': its stages pass by
+    for (int turn = 0; next_work(turn, staging, size, misalignments, work); ++turn) {
+        if (BY_ROWS && work.top + group * 64 >= work.rows) {  // this consumer has no rows of the group: it only releases the stages
             for (int step = work.from; step < work.to; ++step) {
                 barrier_wait(&full[stage], parity);
                 release(&empty[stage]);
@@ -205,13 +205,13 @@ static __device__ __forceinline__ void consume(
         #pragma unroll
         for (int i = 0; i < SUMS; ++i) {
             sums[i] = 0.0f;
-            if (CUT || NARROWED || (BY_ROWS && CARRIED)) settle(sums[i]);  // zeros behind the fence would serialise wgmma (C7515)
+            if (CUT || NARROWED || (BY_ROWS && CARRIED)) fence_operand(sums[i]);  // zeros behind the fence would serialise wgmma (C7515)
         }
 
         if (NARROWED && is_narrow(work, size))
-            multiply_phases<NARROWED>(sums, stages, full, empty, group, work, size, skews, stage, before, parity);
+            multiply_phases<NARROWED>(sums, stages, full, empty, group, work, size, misalignments, stage, before, parity);
         else
-            multiply_phases<false>(sums, stages, full, empty, group, work, size, skews, stage, before, parity);
+            multiply_phases<false>(sums, stages, full, empty, group, work, size, misalignments, stage, before, parity);
         wgmma_wait<0>();
         if (work.to > work.from) release(&empty[before]);
         int top = work.top + group * 64, rows = top + threadIdx.x / 32 % 4 * 16;  // of this group, and of this warp
@@ -226,11 +226,11 @@ static __device__ __forceinline__ void consume(
             store_cut(sums, reinterpret_cast<float*>(stages), size.splits, group, cell, epilogue);
         } else if (SPLIT)
             store_partial(sums, partials + apart + (long long)work.split * size.m * ldp, ldp, size, rows, work.left);
-        else if (TURNED)
-            store_turned(sums, boxes, map_p, group, top, work.left, work.member);
+        else if (TRANSPOSED)
+            store_transposed(sums, boxes, map_p, group, top, work.left, work.member);
         else if (BOXED && BY_ROWS && top + 64 > work.rows) {  // the rows behind these belong to another group
-            if (threadIdx.x % 128 == 0) store_read();
-            meet(1 + group, 128);
+            if (threadIdx.x % 128 == 0) store_wait_read();
+            barrier_sync(1 + group, 128);
             store_rows(sums, boxes, tile, ldp, work.rows - top, size.n - work.left);
         } else if (BOXED)
             store_boxes(sums, boxes, map_p, group, top, work.left, work.member);
@@ -238,7 +238,7 @@ static __device__ __forceinline__ void consume(
             Work after;
             barrier_wait(carried, empty_staging);
             empty_staging ^= 1;
-            if (BY_ROWS || find_work(turn + 1, size, skews, after)) {
+            if (BY_ROWS || find_work(turn + 1, size, misalignments, after)) {
                 stage_sums(sums, boxes, 0);
                 __syncwarp();
                 if (threadIdx.x % 32 == 0) barrier_arrive(staged);
@@ -247,13 +247,13 @@ static __device__ __forceinline__ void consume(
         } else
             store_rows(sums, boxes, tile, CLASSES * ldp, work.rows - top, min(TILE_COLS, size.n - work.left));
     }
-    if ((BOXED || TURNED) && threadIdx.x % 128 == 0) store_done();
+    if ((BOXED || TRANSPOSED) && threadIdx.x % 128 == 0) store_wait_all();
 }
 
 // `ldp` is the lead of P, or of each of the partials.
 extern "C" __global__ void CLUSTERED __launch_bounds__(128 * (CONSUMERS + 1), RESIDENT) wgmma_half(
     const __grid_constant__ MapsOfM maps_m, const __grid_constant__ MapsOfN maps_n,
-    const __grid_constant__ TensorMap map_p, Element* P, float* partials, Size size, const __grid_constant__ Skews skews,
+    const __grid_constant__ TensorMap map_p, Element* P, float* partials, Size size, const __grid_constant__ Misalignments misalignments,
     const __grid_constant__ ThinEdges edges, long long ldp, const __grid_constant__ Epilogue epilogue)
 {
     extern __shared__ char memory[];
@@ -267,43 +267,43 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(128 * (CONSUMERS + 1), RE
     if (threadIdx.x == 0) {
         for (int at = 0; at < CLASSES; ++at) prefetch_map(&maps_m.of[at]);
         for (int at = 0; at < MAPS_OF_N; ++at) prefetch_map(&maps_n.of[at]);
-        if (BOXED || TURNED) prefetch_map(&map_p);
+        if (BOXED || TRANSPOSED) prefetch_map(&map_p);
         init_stages(full, empty, STAGES, 1, CONSUMERS * (CLUSTER + BESIDE - 1));
         barrier_init(staged, 4 * CONSUMERS);
         barrier_init(carried, CARRIERS);
         for (int s = 0; BY_ROWS && s < SLOTS; ++s) {
-            barrier_init(&draws_after(staging).told[s], 1);
-            barrier_init(&draws_after(staging).heard[s], HEARERS);
+            barrier_init(&queue_after(staging).published[s], 1);
+            barrier_init(&queue_after(staging).taken[s], READERS);
         }
         barrier_init_done();
     }
     __syncthreads();
-    if (TOGETHER > 1) cluster_meet();
-    let_next_kernel_start();
+    if (TOGETHER > 1) cluster_sync();
+    launch_dependent_grids();
     int group = threadIdx.x / 128;
     if (group == 0) {
-        registers_give<PRODUCER_REGISTERS>();
+        setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
-            wait_for_kernel_before();
-            produce(stages, full, empty, staging, maps_m, maps_n, size, skews);
+            wait_on_dependent_grids();
+            produce(stages, full, empty, staging, maps_m, maps_n, size, misalignments);
         } else if (CARRIED && threadIdx.x >= 32) {
-            if (BY_ROWS) wait_for_kernel_before();
-            Carrier carrier = {staging, P, size, skews, ldp};
+            if (BY_ROWS) wait_on_dependent_grids();
+            Carrier carrier = {staging, P, size, misalignments, ldp};
             carrier.start();
-            if (EDGES) wait_for_kernel_before();
+            if (EDGES) wait_on_dependent_grids();
             if (EDGES) make_thin_edges<Carrier&>(edges, shares, P, size.m, size.n, ldp, epilogue, carrier);
             while (carrier.turn < carrier.turns) carrier.carry();
         } else if (EDGES && threadIdx.x >= 32) {
-            wait_for_kernel_before();
+            wait_on_dependent_grids();
             make_thin_edges(edges, shares, P, size.m, size.n, ldp, epilogue, NothingElse());
         }
     } else {
-        registers_take<CONSUMER_REGISTERS>();
-        wait_for_kernel_before();
-        consume(stages, full, empty, staging, staged, carried, group - 1, &map_p, P, partials, size, skews, ldp, epilogue);
+        setmaxnreg_inc<CONSUMER_REGISTERS>();
+        wait_on_dependent_grids();
+        consume(stages, full, empty, staging, staged, carried, group - 1, &map_p, P, partials, size, misalignments, ldp, epilogue);
     }
     __syncwarp();
-    if (CUT && size.splits > 1 && group == 0) cluster_meet();  // where consumers meet whose sums are to be added up
-    // nobody leaves while a neighbour may still send it a tile or a word, or read its sums
-    if (TOGETHER > 1 || (CUT && size.splits > 1)) cluster_meet();
+    if (CUT && size.splits > 1 && group == 0) cluster_sync();  // the consumers' barrier before the reduction
+    // no block exits while another may still write to its shared memory, or read its sums
+    if (TOGETHER > 1 || (CUT && size.splits > 1)) cluster_sync();
 }

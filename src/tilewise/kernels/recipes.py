@@ -1,7 +1,7 @@
-"""From a plan to its whole recipe: what comes before and after the family's own launches.
+"""A plan's whole recipe: the family's launches, with what comes before and after them.
 
-Operands that are packed first, a P whose rows do not lie side by side, an epilogue that the family does not fuse, and
-complex operands written as real ones.
+Before and after: packed operands, a P that is not row-major, an epilogue that the family does not fuse, and complex
+operands written as real ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
 
 @lru_cache(maxsize=4096)
 def recipe_of(plan: Plan, scales: Scales | None = None) -> Recipe:
-    """Everything a plan launches, in order."""
+    """All launches of a plan, in order."""
     p = plan.problem
     if not (p.m and p.n and p.members):
         return Recipe(())
@@ -57,7 +57,7 @@ def _steps(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
 
 
 def _epilogue_after(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
-    """The bare product in scratch memory, then one pass from there to P."""
+    """The product without epilogue into scratch memory, then one pass that applies it and writes P."""
     p, bare = plan.problem, replace(plan, problem=plan.problem.bare)
     work = workspace(p.m, p.n, p.stack, bare.problem.result, p.n, scratch)
     steps = _steps(bare, replace(given, P=work, bias=None), scratch)
