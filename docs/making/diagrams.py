@@ -122,7 +122,61 @@ def alignment(stride: int = 19, rows: int = 10, columns: int = 19) -> str:
     return picture(960, top + 24 * rows + 24, "Eight alignment classes of rows with an odd stride", body)
 
 
-PICTURES = {"run": program, "mma-pipeline": pipeline, "alignment-classes": alignment}
+def proof() -> str:
+    """One generic thread's load, the question that is asked of it, and the intervals between barriers."""
+    side, left, top = 176, 110, 66
+    row, column, cell = 104, 118, 16
+    body = text(left, 34, "one thread stands for all") + text(left, 52, "M, Width x Width", "small")
+    body += f'<rect class="box" x="{left}" y="{top}" width="{side}" height="{side}"/>'
+    body += rect(left, top + row, side, cell, BLUE, 0.16) + rect(left + side, top + row, 46, cell, RED, 0.3)
+    body += rect(left + column, top + row, cell, cell, BLUE)
+    body += text(left - 10, top + row + 13, "q", "end") + text(left + column + 4, top - 6, "r")
+    body += text(left + side + 52, top + row - 4, "r &gt;= Width:", "small")
+    body += text(left + side + 52, top + row + 13, "the next row", "small")
+    body += text(left, top + side + 24, "q = 16 by + ty,  0 &lt;= ty &lt; 16")
+    body += text(left, top + side + 44, "r = 16 t + tx,  0 &lt;= tx &lt; 16")
+    x = 470
+    body += box(x, 24, 460, "the checks in the program", "q &lt; Width   and   r &lt; Width")
+    body += arrow((x + 230, 71), (x + 230, 92))
+    body += box(x, 94, 460, "the question to the solver", "some Width &gt;= 1, by, ty, t and tx with both checks",
+                "and r &lt; 0, or r &gt;= Width?")  # fmt: skip
+    answers = (
+        ("no: proved", GREEN, "at every size"),
+        ("yes: refuted", RED, "smallest Width first;", "the emulator runs it", "and sees the fault"),
+        ("else: not decided", GREY, "with line and reason:", "data, time, or C that", "is not modelled"),
+    )
+    for i, (title, colour, *notes) in enumerate(answers):
+        at = x + 157 * i
+        body += arrow((at + 73, 158), (at + 73, 182)) + rect(at, 184, 146, 28, colour)
+        body += text(at + 73, 203, title, "middle white")
+        body += "".join(text(at + 73, 230 + 17 * k, note, "small middle") for k, note in enumerate(notes))
+    steps, begin, width, y = ("store", "read", "store", "read"), 150, 170, 348
+    body += text(20, y - 36, "two threads of a block: what may happen at one time is what no barrier parts")
+    for i, step in enumerate(steps):
+        at, colour = begin + (width + 16) * i, (BLUE, GREEN)[i % 2]
+        for k in range(2):
+            body += rect(at, y + 34 * k, width, 26, colour, 0.85)
+            body += text(
+                at + width / 2, y + 34 * k + 18, f"{step} Mds, phase {'t' if i < 2 else 't + 1'}", "middle white"
+            )
+        if i:
+            body += f'<path d="M{at - 8} {y - 10} V{y + 70}" stroke="#1c2126" stroke-width="2"/>'
+            body += text(at - 8, y - 14, "ABA"[i - 1], "middle")
+    body += text(begin - 12, y + 18, "thread 1", "end") + text(begin - 12, y + 52, "thread 2", "end")
+    second = begin + width + 16
+    body += (
+        f'<path d="M{second} {y + 78} v8 H{second + 2 * width + 16} v-8" fill="none" stroke="{RED}" stroke-width="2"/>'
+    )
+    body += text(
+        second + width + 8,
+        y + 104,
+        "one interval if barrier B is missing: same cell, two threads, one of them storing",
+        "small middle",
+    )
+    return picture(960, y + 122, "A proof: the generic thread, its inequality and the intervals between barriers", body)
+
+
+PICTURES = {"run": program, "proof": proof, "mma-pipeline": pipeline, "alignment-classes": alignment}
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
 python tests/cuda/proved_under_sanitizer.py --list launches.json    # where z3 is, without a card: the proved kernels
 compute-sanitizer --tool memcheck --error-exitcode 9 python tests/cuda/proved_under_sanitizer.py launches.json
 
-The second line runs on the card, once a tool: memcheck, racecheck, synccheck; each prints its summary. Races in global
-memory are the emulator's to find: racecheck sees shared memory only.
+The first line runs every launch in the emulator, too, and prints the faults that it sees: racecheck sees shared memory
+only. The second line runs on the card, once a tool: memcheck, racecheck, synccheck; each prints its summary.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import random
 import re
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ MUTANTS, SEED = 48, 50
 def proved_kernels() -> list[dict[str, Any]]:
     """Rungs, solutions of exercises and proved mutants: text, name and every launch."""
     sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("support", "emulator/prove")]
-    from test_never_proved_programs import RIGHT_ONES
+    import test_never_proved_hosts
+    import test_never_proved_programs
 
     from mutant_kernels import EXERCISES, LAUNCH, mutant, right_kernels
     from tilewise.emulator.prove.claim import Given
@@ -41,7 +43,8 @@ def proved_kernels() -> list[dict[str, Any]]:
         x, y = rung.geometry.block
         texts.append((rung.text, Given((x, y, 1), rung.geometry.rows, rung.geometry.cols)))
     texts += [(mutant(rng.choice(right_kernels()), rng), None) for _ in range(MUTANTS)]
-    texts += [(text, None) for text in RIGHT_ONES.values()]
+    for tests in (test_never_proved_programs, test_never_proved_hosts):
+        texts += [(text, None) for text in tests.RIGHT_ONES.values()]
     for number, (text, given) in enumerate(texts):
         made = launches_of(text, given)
         print(number, "proved" if made else "not proved", flush=True)
@@ -67,6 +70,7 @@ def launches_of(text: str, given: Any) -> dict[str, Any] | None:
         claim = next(claims(prepared, DEFAULT, given))
     except TilewiseError:
         return None
+    print(*faults_in_the_emulator(claim), sep="\n", end="", flush=True)
     device = re.sub(r"#include.*", "", re.split(r"\n(?:void \w+|int main)\(", text)[0])
     if isinstance(claim, ProgramClaim):
         own = [claim.launch(dict.fromkeys(claim.names, n)) for n in SIZES]
@@ -90,6 +94,17 @@ def launches_of(text: str, given: Any) -> dict[str, Any] | None:
         geometry = done.geometry
         out.append([(m, k, n), geometry.grid, geometry.block, done.dynamic or 0, given_arguments, []])
     return {"text": device, "name": prepared.function.short, "launches": out}
+
+
+def faults_in_the_emulator(claim: Any) -> Iterator[str]:
+    """Every size the same: faults that a proved kernel must not have."""
+    from tilewise.emulator.machine.findings import Severity
+
+    for n in SIZES:
+        done = claim.run(dict.fromkeys(claim.names, n))
+        for fault in done.findings if done is not None else ():
+            if fault.severity is Severity.FAULT:
+                yield f"FAULT at {n}: {fault.message}\n"
 
 
 def operands(shape: tuple[int, int, int]) -> dict[str, np.ndarray]:

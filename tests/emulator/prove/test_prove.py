@@ -21,6 +21,7 @@ from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.simulate import AtShape, simulate
 from tilewise.emulator.limits import DEFAULT
 from tilewise.emulator.prove.prove import Verdict, prove
+from tilewise.errors import LimitError
 from tilewise.teaching.course.assignment import Assignment
 from tilewise.teaching.course.grading import grade_text
 from tilewise.teaching.trace.proofs import prove_file
@@ -183,7 +184,10 @@ def test_json_and_sarif_carry_property_assumption_and_witness():
     assert refuted[0]["witness"]["sizes"] == {"Width": 5}
     results = report.sarif()["runs"][0]["results"]
     assert {r["kind"] for r in results} >= {"pass", "fail"}
-    assert all("assumption" in r["properties"] for r in results)
+    assert all({"assumption", "property"} <= r["properties"].keys() for r in results)
+    failed = [r for r in results if r["kind"] == "fail"]
+    assert failed[0]["properties"]["witness"]["sizes"] == {"Width": 5}
+    assert failed[0]["properties"]["witness"]["threads"]
 
 
 def test_a_check_says_that_it_holds_for_every_size_or_where_it_fails(tmp_path):
@@ -201,6 +205,20 @@ def test_an_assignment_may_have_points_for_the_proof(name, points):
     grade = grade_text(file.read_text(encoding="utf-8"), assignment, seed=1)
     assert grade.items[0].points == points, grade
     assert bool(grade.items[0].why) == (points == 0)
+
+
+def test_memory_that_the_solver_takes_counts(monkeypatch):
+    taken = []
+
+    def check(solver):
+        taken.append(b"x" * (200 << 20))
+        time.sleep(5)
+
+    monkeypatch.setattr("z3.Solver.check", check)
+    begun = time.monotonic()
+    with pytest.raises(LimitError, match="memory"):
+        prove_file("naive", limits=replace(DEFAULT, memory=100 << 20))
+    assert time.monotonic() - begun < 4
 
 
 def test_ctrl_c_ends_a_proof_at_once():
