@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # XLA's, of programs of a few cells: a fifth of the time
 sys.path.insert(0, str(Path(__file__).parent / "support"))  # not tests/ itself: it has a folder named torch
 
 from warm_starts import Nursery

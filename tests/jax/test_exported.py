@@ -26,7 +26,7 @@ def on_the_cpu():
         yield
 
 
-@pytest.mark.drawn(12)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("semiring", [*SEMIRINGS, "logaddexp_plus"])
 def test_products(semiring, dtype):

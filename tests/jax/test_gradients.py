@@ -97,7 +97,6 @@ def test_second_order_vmap_and_jit_of_them(ring):
 
     ours, theirs = loss(lambda M, N: tw.matmul(M, N, semiring=ring)), loss(own(ring))
     np.testing.assert_allclose(jax.hessian(ours)(M), jax.hessian(theirs)(M), rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(jax.jacfwd(jax.grad(ours))(M), jax.jacfwd(jax.grad(theirs))(M), rtol=1e-8, atol=1e-8)
     for wrap in (lambda f: jax.vmap(jax.grad(f)), lambda f: jax.jit(jax.vmap(jax.grad(f)))):
         np.testing.assert_allclose(wrap(ours)(batch), wrap(theirs)(batch), rtol=1e-9, atol=1e-9)
 

@@ -42,7 +42,7 @@ CALLS = {
 }
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(4)  # 3 s each
 @pytest.mark.parametrize("name", CALLS)
 def test_jit_grad_and_vmap(name):
     def call(a):
@@ -56,7 +56,7 @@ def test_jit_grad_and_vmap(name):
     np.testing.assert_allclose(jax.jit(jax.vmap(slope))(STACK), jnp.stack([slope(a) for a in STACK]), rtol=1e-6)
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)  # 2 s each
 @pytest.mark.parametrize("name", CALLS)
 def test_exported_with_its_gradient(name):
     call = CALLS[name]

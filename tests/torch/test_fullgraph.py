@@ -61,7 +61,7 @@ def compiled(call):
     return torch.compile(call, backend="aot_eager", fullgraph=True)
 
 
-@pytest.mark.drawn(6)  # each starts the compiler twice
+@pytest.mark.drawn(4)  # each starts the compiler twice
 @pytest.mark.parametrize("name", CALLS)
 def test_one_graph_with_its_gradient(name):
     call = CALLS[name]

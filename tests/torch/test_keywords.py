@@ -28,7 +28,7 @@ def test_with_gradients(names):
     check(names, multiply, lambda x: torch.from_numpy(x.copy()))
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(4)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("names", PAIRS, ids="+".join)
 def test_compiled(names):

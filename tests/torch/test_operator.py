@@ -61,7 +61,7 @@ class Step(torch.nn.Module):
 REGISTERED = tw.Semiring("best_chance", add=tw.maximum, mul=lambda x, y: x * y, zero=0)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)  # 3 s each
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 @pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "logaddexp_plus", REGISTERED], ids=str)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
