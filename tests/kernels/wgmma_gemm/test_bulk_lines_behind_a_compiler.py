@@ -1,4 +1,4 @@
-"""Stacks of misaligned rows, brought by bulk copies, with no card: among poison, behind the C++ compiler."""
+"""Stacks of misaligned rows, copied in bulk, with no card: among poison, behind the C++ compiler."""
 
 from __future__ import annotations
 

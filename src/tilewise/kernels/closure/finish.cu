@@ -7,5 +7,5 @@ extern "C" __global__ void __launch_bounds__(256) finish_closure(const Partial* 
     if (cell >= (long long)n * n) return;
     Partial value = D[cell];
     if (cell / n == cell % n && value != ONE) *improves = 1;
-    P[cell] = HANDED(value);
+    P[cell] = TO_RESULT(value);
 }

@@ -34,17 +34,17 @@ class ClosureForm:
 def render_closure(kernel: str, form: ClosureForm) -> str:
     """One of the kernels in `kernels/closure/`."""
     work, given, t = form.work, form.given, form.work.partial
-    edge, handed = "widen(x)", "narrow(value)"
+    edge, result = "widen(x)", "narrow(value)"
     if form.counts_hops:
         truth = widened(given.element, DTYPES["bool"]) if given.element.kind != "b" else "x"
-        edge, handed = f"(({truth}) ? {literal(1, t)} : ZERO)", f"(value < {literal(work.zero, t)})"
+        edge, result = f"(({truth}) ? {literal(1, t)} : ZERO)", f"(value < {literal(work.zero, t)})"
     elif form.absent != work.zero:
         assert not isinstance(form.absent, complex)
         half = int(form.absent) // 2 if form.absent > 0 else -(-int(form.absent) // 2)
-        handed = f"narrow(value {'>' if form.absent > 0 else '<'} {literal(half, t)} ? ZERO : value)"
+        result = f"narrow(value {'>' if form.absent > 0 else '<'} {literal(half, t)} ? ZERO : value)"
     defines: dict[str, object] = {
         "ONE": literal(form.one, t), "ABSENT": literal(form.absent, t), "BEFORE": form.tracks, "SIDE": SIDE,
-        "EDGE(x)": edge, "HANDED(value)": handed,
+        "EDGE(x)": edge, "TO_RESULT(value)": result,
     }  # fmt: skip
     return assembled(
         prelude(replace(work, result=given.result), encodes=False),

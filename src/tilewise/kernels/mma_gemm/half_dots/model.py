@@ -95,7 +95,7 @@ ROOMS = 5  # index of the rooms in a row
 @Formula
 def expected(row: Row, given: Row) -> float:
     """Waves of blocks: each its steps one after the other, or a multiprocessor's words of the long operand, what is
-    brought before them and stored after; beside the bytes. `_table` makes the rows, `_given` what they share."""
+    loaded before them and stored after; beside the bytes. `_table` makes the rows, `_given` what they share."""
     height, slices, cluster = int(row[0]), int(row[1]), int(row[2])
     length, k, steps, classes = int(given[0]), int(given[1]), int(given[2]), int(given[3])
     if slices * cluster > steps:
@@ -149,9 +149,9 @@ def _table(tile: DotsTile, classes: int, swapped: bool, units: int) -> tuple[tup
 
 def _given(p: Problem, side: Side, machine: Machine) -> Row:
     """What all rows share."""
-    brought = (FIGURES.element_across if side.beside else FIGURES.element_along) * side.few * p.k
+    loaded = (FIGURES.element_across if side.beside else FIGURES.element_along) * side.few * p.k
     passing = p.least_bytes / (machine.bandwidth * FIGURES.memory)
-    return side.length, p.k, steps_of(p.k), side.classes, brought, passing**4
+    return side.length, p.k, steps_of(p.k), side.classes, loaded, passing**4
 
 
 def tables(p: Problem, machine: Machine) -> list[Table]:

@@ -58,7 +58,7 @@ static __device__ __forceinline__ void produce(
     for (int turn = 0; find_tile(turn, size, stack, work, member); ++turn) {
         const char *planes_m = all_m + member * stack.planes_m, *planes_n = all_n + member * stack.planes_n;
         unsigned bytes_m = bytes_from(work.top, size.m, BLOCK_M), bytes_n = bytes_from(work.left, size.n, BLOCK_N);
-        unsigned brought = bytes_from(work.left + mine, size.n, share);
+        unsigned own_bytes = bytes_from(work.left + mine, size.n, share);
         for (int step = work.from; step < work.to; ++step) {
             barrier_wait(&empty[stage], parity);
             barrier_expect(&full[stage], PLANES * (bytes_m + bytes_n));
@@ -72,9 +72,9 @@ static __device__ __forceinline__ void produce(
                 const char* from_n = planes_n + (plane * padded(size.n) + work.left + mine) * ROW_BYTES;
                 char* to_n = to + PLANES * TILE_M_BYTES + p * TILE_N_BYTES + mine * ROW_BYTES;
                 if (CLUSTER == 1)
-                    copy_bytes(to_n, from_n, brought, &full[stage]);
-                else if (brought)
-                    copy_bytes_multicast(to_n, from_n, brought, &full[stage], ALL_RANKS);
+                    copy_bytes(to_n, from_n, own_bytes, &full[stage]);
+                else if (own_bytes)
+                    copy_bytes_multicast(to_n, from_n, own_bytes, &full[stage], ALL_RANKS);
             }
             NEXT_STAGE(stage, parity, STAGES)
         }

@@ -21,7 +21,7 @@ MOST_STAGES = 16
 PIECE = 4096  # bytes of a copy, at most
 ROUNDING = 30  # bytes that a copy adds to its line
 SLACK = 80  # bytes behind lines that fragments are read from: of a line's start and of the last words
-WHOLE = 1.25  # bytes between two lines, of those of a line, up to which lines are brought with what lies between them
+WHOLE = 1.25  # stride of lines relative to their length up to which the gaps between them are copied, too
 MOST_CONFLICTS = 4
 CUT_STEP = 16  # of k, of which a part has a multiple
 

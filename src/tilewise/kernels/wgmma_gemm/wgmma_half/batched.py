@@ -51,7 +51,7 @@ PAIRS_FROM, EACH_PAIR = 14, 3  # what is given of each pair of routes
 
 def phase_seconds(rows: float, wide: int, cols: float, lines: float, rate: float) -> float:
     """As long as the tensor cores need, or L2 for its bytes, or the copy engine for its lines, and a little longer
-    where two are equally busy. `cols` of the tile's `wide` are brought; `rate`: steps a second of a multiprocessor."""
+    where two are equally busy. `cols` of the tile's `wide` are loaded; `rate`: steps a second of a multiprocessor."""
     cores, l2 = rows * wide * DEPTH / (rate * FIGURES.share), (rows + cols) * 2 * DEPTH / FIGURES.unit
     return sqrt(sqrt(sqrt(cores**8 + l2**8 + (lines * FIGURES.line) ** 8)))
 
@@ -111,9 +111,9 @@ def expected(row: Row, given: Row) -> float:
         store = store_of(1 if form == N_BY_CLASSES else 0, given[8], wide, waves, phases)
     if form <= CUT and row[STORES_FROM + store] + unrounded == 0.0:
         return INFINITE
-    brought, moving = cols / cluster, given[at + 2]
-    lines = brought * lines_m + rows * lines_n if form == TRANSPOSED else rows * lines_m + brought * lines_n
-    each = phases * phase_seconds(rows * 1.0, cols, brought, lines, given[9])
+    loaded, moving = cols / cluster, given[at + 2]
+    lines = loaded * lines_m + rows * lines_n if form == TRANSPOSED else rows * lines_m + loaded * lines_n
+    each = phases * phase_seconds(rows * 1.0, cols, loaded, lines, given[9])
     each = tile_seconds(each + (given[12] * cols if form == N_BY_CLASSES else 0.0), store, waves, rows * cols)
     work = max(waves * each, given[10]) + given[13]
     work = whole_seconds(work, rows * cols, waves, row[8], cluster) + moving

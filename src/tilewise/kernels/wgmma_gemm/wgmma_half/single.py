@@ -68,7 +68,7 @@ def tiles_of(m: int, n: int, tall: int, cols: int, classes: int) -> int:
     return (longer * -(-(few + 1) // tall) + (classes - longer) * -(-few // tall)) * -(-n // cols)
 
 
-def brought(cols: int, cluster: int, rows: int) -> float:
+def loaded_columns(cols: int, cluster: int, rows: int) -> float:
     """Columns of a tile that a block brings, as far as that takes time: small tiles gain less by what others bring."""
     return cols * 1.0 if cluster == 1 else cols / cluster if rows > 64 else cols * FIGURES.narrow_share
 
@@ -132,13 +132,13 @@ def expected(row: Row, given: Row) -> float:
     at = PAIRS_FROM + EACH_PAIR * pair
     beside = int(row[BESIDE_AT])
     by_classes, at_once, parts, edge_rows, edge_cols = int(given[at + 4]), held(units, cluster * beside), 1, 0, 0
-    of_m, of_n = rows / beside, brought(cols, cluster, rows)
+    of_m, of_n = rows / beside, loaded_columns(cols, cluster, rows)
     lines = of_m * given[at] + of_n * given[at + 1]
     if form == TRANSPOSED:
         if given[5] == 0.0 or by_classes:
             return INFINITE
         cols = transposed_columns(m)
-        of_n = brought(cols, cluster, rows)
+        of_n = loaded_columns(cols, cluster, rows)
         lines = cols / cluster * given[at] + rows * given[at + 1]
         m, n = n, m
     elif covers_more(m, n, rows, cols, cluster, beside) or given[6] > row[5]:  # P read first takes registers
