@@ -165,13 +165,8 @@ class StmtCompiler(DeclarationCompiler):
     def for_(self, node: tree.For) -> Run:
         self.scopes.append({})
         init = self.statement(node.init) if node.init is not None else nothing
-        condition = self.condition(node.condition).fn if node.condition is not None else None
-        self.loop_depth += 1
-        body = self.statement(node.body)
-        self.loop_depth -= 1
-        step = self.expr(node.step).fn if node.step is not None else None
+        run_loop = self.loop(node, node.step, False)
         self.scopes.pop()
-        run_loop = loop(condition, body, step, False, node.span.line)
 
         def run(c: Context) -> bool:
             init(c)
@@ -181,12 +176,16 @@ class StmtCompiler(DeclarationCompiler):
 
     def while_(self, node: tree.While) -> Run:
         self.scopes.append({})
-        condition = self.condition(node.condition).fn
+        run_loop = self.loop(node, None, node.after)
+        self.scopes.pop()
+        return run_loop
+
+    def loop(self, node: tree.For | tree.While, step: Any, after: bool) -> Run:
+        condition = self.condition(node.condition).fn if node.condition is not None else None
         self.loop_depth += 1
         body = self.statement(node.body)
         self.loop_depth -= 1
-        self.scopes.pop()
-        return loop(condition, body, None, node.after, node.span.line)
+        return loop(condition, body, self.expr(step).fn if step is not None else None, after, node.span.line)
 
     def jump(self, node: tree.Jump) -> Run:
         keyword = node.keyword

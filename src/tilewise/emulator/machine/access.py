@@ -40,29 +40,15 @@ def beyond(index: Value, limit: int) -> Any:
 
 
 def resolve(
-    c: Context,
-    site: Site,
-    buffer: Buffer,
-    index: Value,
-    row: Value,
-    symbol: Any,
-    guessed: bool,
-    leaves: int,
+    c: Context, site: Site, buffer: Buffer, index: Value, row: Value, symbol: Any, guessed: bool, leaves: int,
     access: str,
-) -> tuple[Value, Any]:
+) -> tuple[Value, Any]:  # fmt: skip
     """Report invalid accesses; cell numbers that are safe to use, and the lanes for which they are valid (None: all).
 
     `index` counts cells from the buffer's start; `row` and `symbol` give the intended row (`memory.Pointer`)."""
     memo = c.memo[site.number]
-    if (
-        memo is not None
-        and memo[0] is index
-        and memo[1] is row
-        and memo[2] is c.mask
-        and memo[3] is buffer
-        and isinstance(index, np.ndarray)
-    ):
-        return memo[4], None
+    if memo is not None and memo[0] is index and memo[1] is row and memo[2] is c.mask and memo[3] is buffer:
+        return memo[4], None  # only arrays are kept
     bad = beyond(index, buffer.size - leaves + 1)
     lanewise = isinstance(bad, np.ndarray)
     outside = bad

@@ -40,24 +40,11 @@ class Recorder:
             self.full = True
             return None
         row: dict[str, Any] = {
-            "kind": kind,
-            "step": c.steps,
-            "phase": c.phase,
-            "block": c.block[lanes],
-            "thread": c.thread[lanes],
-            "line": line,
-            "array": -1,
-            "row": NONE,
-            "col": NONE,
-            "got_row": NONE,
-            "got_col": NONE,
-            "value": np.nan,
-            "to_array": -1,
-            "to_row": np.full(len(lanes), NONE, np.int32),
-            "to_col": np.full(len(lanes), NONE, np.int32),
-            "lanes": lanes,
-        }
-        row.update(columns)
+            "kind": kind, "step": c.steps, "phase": c.phase, "block": c.block[lanes], "thread": c.thread[lanes],
+            "line": line, "lanes": lanes, "value": np.nan, "array": -1, "to_array": -1,
+            **dict.fromkeys(("row", "col", "got_row", "got_col"), NONE),
+            **{name: np.full(len(lanes), NONE, np.int32) for name in ("to_row", "to_col")}, **columns,
+        }  # fmt: skip
         self.rows.append(row)
         return row
 
@@ -65,16 +52,15 @@ class Recorder:
     def _pick(c: Lanes, value: Any, lanes: np.ndarray) -> Any:
         return np.broadcast_to(np.asarray(value), (c.n,))[lanes]
 
+    def _cells(
+        self, c: Lanes, buffer: Buffer, value: Any, lanes: np.ndarray, row: Any, col: Any, got_row: Any, got_col: Any
+    ) -> dict[str, Any]:
+        """The columns of an event at cells of an array."""
+        picked = self._pick(c, value, lanes).astype(np.float64)
+        return {"array": buffer.index, "row": row, "col": col, "got_row": got_row, "got_col": got_col, "value": picked}
+
     def touch(
-        self,
-        c: Lanes,
-        kind: EventKind,
-        line: int,
-        buffer: Buffer,
-        index: Any,
-        row: Any,
-        symbol: Any,
-        value: Any,
+        self, c: Lanes, kind: EventKind, line: int, buffer: Buffer, index: Any, row: Any, symbol: Any, value: Any
     ) -> None:
         """Record a load, store or use at cell `index` of the block's instance."""
         lanes = self._lanes(c)
@@ -94,18 +80,8 @@ class Recorder:
         else:
             got = requested = (np.zeros_like(cell), cell)
         outside = (cell < 0) | (cell >= buffer.size)
-        added = self._add(
-            c,
-            kind,
-            lanes,
-            line,
-            array=buffer.index,
-            row=requested[0],
-            col=requested[1],
-            got_row=np.where(outside, NONE, got[0]),
-            got_col=np.where(outside, NONE, got[1]),
-            value=self._pick(c, value, lanes).astype(np.float64),
-        )
+        reached = (np.where(outside, NONE, part) for part in got)
+        added = self._add(c, kind, lanes, line, **self._cells(c, buffer, value, lanes, *requested, *reached))
         if kind is EventKind.LOAD and added is not None:
             self.loads.append(added)
 
@@ -128,18 +104,8 @@ class Recorder:
             load["to_col"][position[here]] = cols[here]
         rest = ~loaded
         if not from_global and rest.any():
-            self._add(
-                c,
-                EventKind.FILL,
-                lanes[rest],
-                line,
-                array=buffer.index,
-                row=rows[rest],
-                col=cols[rest],
-                got_row=rows[rest],
-                got_col=cols[rest],
-                value=self._pick(c, value, lanes)[rest].astype(np.float64),
-            )
+            cells = self._cells(c, buffer, value, lanes[rest], *(rows[rest], cols[rest]) * 2)
+            self._add(c, EventKind.FILL, lanes[rest], line, **cells)
 
     def sum(self, c: Lanes, line: int, name: str, value: Any) -> None:
         lanes = self._lanes(c)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewise.emulator.parse import tree, types
@@ -104,17 +104,13 @@ def with_auto(node: tree.Function) -> tree.Function:
             parameters.append(_with_type(parameter, named))
         else:
             parameters.append(parameter)
-    made = tree.Function(
-        node.name, node.result, parameters, node.specifiers, template, node.variadic, node.tokens, node.initialisers,
-        node.owner, node.scope, node.library, line=node.line, column=node.column, body=node.body,
-    )  # fmt: skip
+    made = replace(node, parameters=parameters, template=template)
     _WITH_AUTO[id(node)] = node, made
     return made
 
 
 def _with_type(parameter: tree.Parameter, named: tree.TypeName) -> tree.Parameter:
-    type_ = tree.innermost_replaced(parameter.type, lambda _: named)
-    return tree.Parameter(parameter.name, type_, parameter.default, line=parameter.line)
+    return replace(parameter, type=tree.innermost_replaced(parameter.type, lambda _: named))
 
 
 def _costs(

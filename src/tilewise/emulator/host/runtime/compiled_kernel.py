@@ -199,11 +199,8 @@ def _uninitialised(s: Session, address: int, size: int, line: int) -> None:
     hint = "store to it, and synchronise, before it is read"
     if block.device and (not block.written or block.kind == "__device__"):
         hint = missing_copy_hint(block)
-    s.faults.add(
-        Kind.UNINITIALISED_READ, line,
-        f"{_thread(s)} loads from {what} at byte {address - block.address} before anything was written there", hint,
-        array=block.name or str(block.line), access="kernel",
-    )  # fmt: skip
+    message = f"{_thread(s)} loads from {what} at byte {address - block.address} before anything was written there"
+    s.faults.add_of(block, Kind.UNINITIALISED_READ, line, message, hint, "kernel")
     memory.change(block.address, block.size, give=2)
     s.cuda.running.unset_pointer |= size == 8
 
@@ -226,10 +223,8 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
         s.cuda.illegal_address()
         return
     if block.freed and block.address <= address < block.end:
-        s.faults.add(
-            Kind.USE_AFTER_FREE, line, f"{_thread(s)}: a {verb} in {describe(block)}, freed at line {block.freed}",
-            "free it after the last launch", array=block.name, access=verb, other_line=block.freed,
-        )  # fmt: skip
+        message = f"{_thread(s)}: a {verb} in {describe(block)}, freed at line {block.freed}"
+        s.faults.add_of(block, Kind.USE_AFTER_FREE, line, message, "free it after the last launch", verb, block.freed)
         return
     hint = "check the index against the length before the access"
     if block.kind == "static" and block.name == DYNAMIC_NAME:  # allocated with the maximum size
@@ -239,9 +234,7 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
     message = f"{_thread(s)}: a {verb} {past} past the end of {describe(block)}"
     if address < block.address:
         message = f"{_thread(s)}: a {verb} {before} before the start of {describe(block)}"
-    s.faults.add(
-        Kind.OUT_OF_BOUNDS, line, message, hint, array=block.name or str(block.line), access=verb,
-    )  # fmt: skip
+    s.faults.add_of(block, Kind.OUT_OF_BOUNDS, line, message, hint, verb)
 
 
 @runtime("rt_race")

@@ -238,25 +238,14 @@ def at_end(s: Session) -> None:
     for block in blocks:
         if block.freed or block.kind not in DEALLOCATORS:
             continue
-        s.faults.add(
-            Kind.LEAK,
-            block.line,
-            f"{describe(block)} is never freed",
-            f"{DEALLOCATORS[block.kind]} it when it is done with",
-            array=block.name or str(block.line),
-            access="leak",
-        )
+        message, hint = f"{describe(block)} is never freed", f"{DEALLOCATORS[block.kind]} it when it is done with"
+        s.faults.add_of(block, Kind.LEAK, block.line, message, hint, "leak")
     stored = [b for b in s.memory.device_blocks if b.kind != "__device__" and b.stored]
     if stored and not any(b.copied for b in blocks if b.stored or b.kind in HOST_AND_CARD):
         for block in stored:
-            s.faults.add(
-                Kind.NOT_COPIED_BACK,
-                block.stored,
-                f"what the kernel stores in {block.name or 'its output'} is never copied back to the host",
-                f"cudaMemcpy(…, {block.name or 'd_out'}, bytes, cudaMemcpyDeviceToHost) after the launch",
-                array=block.name,
-                access="copy",
-            )
+            message = f"what the kernel stores in {block.name or 'its output'} is never copied back to the host"
+            hint = f"cudaMemcpy(…, {block.name or 'd_out'}, bytes, cudaMemcpyDeviceToHost) after the launch"
+            s.faults.add_of(block, Kind.NOT_COPIED_BACK, block.stored, message, hint, "copy")
 
 
 def new_card(session: Session, path: str | Path) -> Card:

@@ -56,22 +56,9 @@ def _matrix(s: Session, address: int, dtype: Any, rows: int, cols: int, ld: int,
 
 @runtime("__cublas_gemm")
 def gemm(
-    s: Session,
-    double: int,
-    ta: int,
-    tb: int,
-    m: int,
-    n: int,
-    k: int,
-    alpha: float,
-    a: int,
-    lda: int,
-    b: int,
-    ldb: int,
-    beta: float,
-    c: int,
-    ldc: int,
-) -> int:
+    s: Session, double: int, ta: int, tb: int, m: int, n: int, k: int, alpha: float, a: int, lda: int, b: int, ldb: int,
+    beta: float, c: int, ldc: int,
+) -> int:  # fmt: skip
     dtype = np.float64 if double else np.float32
     operands = gemm_operands(s, ta, tb, (m, n, k), (a, b, c), (dtype,) * 3, (lda, ldb, ldc))
     if isinstance(operands, int):
@@ -89,13 +76,9 @@ def gemm_operands(
     (m, n, k), (a, b, c), (lda, ldb, ldc) = sizes, addresses, leading
     rows_a, rows_b = (k if ta else m), (n if tb else k)
     if lda < max(1, rows_a) or ldb < max(1, rows_b) or ldc < max(1, m):
-        s.faults.add(
-            Kind.ARGUMENT,
-            s.line,
-            f"leading dimensions {lda}, {ldb}, {ldc} are below the rows {rows_a}, {rows_b}, {m}",
-            "cuBLAS counts column by column: the leading dimension is the number of rows",
-            access="gemm",
-        )
+        message = f"leading dimensions {lda}, {ldb}, {ldc} are below the rows {rows_a}, {rows_b}, {m}"
+        hint = "cuBLAS counts column by column: the leading dimension is the number of rows"
+        s.faults.add(Kind.ARGUMENT, s.line, message, hint, access="gemm")
         return INVALID
     one = _matrix(s, a, dtypes[0], rows_a, m if ta else k, lda, "A")
     two = _matrix(s, b, dtypes[1], rows_b, k if tb else n, ldb, "B")

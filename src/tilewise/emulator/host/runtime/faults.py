@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilewise.emulator.host.runtime.memory import Allocation
 from tilewise.emulator.machine.findings import Finding, Kind, Severity
 from tilewise.emulator.source.source import Place, Source
 
@@ -37,6 +38,12 @@ class Faults:
         self._announce(made)
         self.found[key] = made
         return made
+
+    def add_of(
+        self, block: Allocation, kind: Kind, line: int, message: str, hint: str, access: str, other: int = 0
+    ) -> Finding:
+        """A finding about an allocation: its array is the block's name, or the line that allocated it."""
+        return self.add(kind, line, message, hint, array=block.name or str(block.line), access=access, other_line=other)
 
     def add_kernel(self, finding: Finding) -> None:
         self._announce(finding)

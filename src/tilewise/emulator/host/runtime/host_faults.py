@@ -77,15 +77,8 @@ def report_access(s: Session, address: int, size: int, line: int, access: str) -
     if (state & 4).any() or (not block.host and address < block.end):
         _device(s, block, line, access)
     if block.freed and address < block.end:
-        s.faults.add(
-            Kind.USE_AFTER_FREE,
-            line,
-            f"{access} of {describe(block)} after it was freed at line {block.freed}",
-            "free it after the last use",
-            array=block.name or str(block.address),
-            access=access,
-            other_line=block.freed,
-        )
+        message = f"{access} of {describe(block)} after it was freed at line {block.freed}"
+        s.faults.add_of(block, Kind.USE_AFTER_FREE, line, message, "free it after the last use", access, block.freed)
         return
     _outside(s, block, address, size, line, access)
 
@@ -97,15 +90,9 @@ def _busy(s: Session, address: int, line: int) -> None:
     launched = s.cuda.unsynchronised.get(block.address, 0)
     copied = "MemcpyAsync" in s.source.line(launched)
     what = f"the copy begun at line {launched}" if copied else f"the kernel launched at line {launched}"
-    s.faults.add(
-        Kind.NOT_SYNCHRONISED,
-        line,
-        f"{describe(block)} is read while {what} may still run",
-        f"{'cudaStreamSynchronize(stream)' if copied else 'cudaDeviceSynchronize()'} before the host reads it",
-        array=block.name,
-        access="read",
-        other_line=launched,
-    )
+    message = f"{describe(block)} is read while {what} may still run"
+    hint = f"{'cudaStreamSynchronize(stream)' if copied else 'cudaDeviceSynchronize()'} before the host reads it"
+    s.faults.add_of(block, Kind.NOT_SYNCHRONISED, line, message, hint, "read", launched)
     s.memory.change(block.address, block.size, keep=255 - BUSY)
 
 
@@ -117,15 +104,8 @@ def _outside(s: Session, block: Allocation, address: int, size: int, line: int, 
         where = f"{counted(past, 'byte')} past the end of {describe(block)}"
     else:
         where = f"right past the end of {describe(block)}"
-    made = s.faults.add(
-        Kind.OUT_OF_BOUNDS,
-        line,
-        f"{access} of {size} bytes {where}",
-        "check the index against the length",
-        access=access,
-        array=block.name or str(block.line),
-        other_line=block.line,
-    )
+    message, hint = f"{access} of {size} bytes {where}", "check the index against the length"
+    made = s.faults.add_of(block, Kind.OUT_OF_BOUNDS, line, message, hint, access, block.line)
     if past >= 0 and size > 1:
         furthest = max(past + size, s.overruns[block.address][1] if block.address in s.overruns else 0)
         s.overruns[block.address] = (block, furthest, size, line, made)
@@ -139,14 +119,9 @@ def small_allocations(s: Session) -> None:
         if furthest < missing - 2 * size or counted_in_elements:
             continue
         s.faults.found = {k: f for k, f in s.faults.found.items() if f is not finding}
-        s.faults.add(
-            Kind.SMALL_ALLOCATION,
-            block.line,
-            f"{describe(block)} is too small: line {line} goes {counted(furthest, 'byte')} past its end",
-            f"{block.size} bytes hold {block.size // size} elements of {size} bytes: allocate count * sizeof(type)",
-            array=block.name or str(block.address),
-            other_line=line,
-        )
+        message = f"{describe(block)} is too small: line {line} goes {counted(furthest, 'byte')} past its end"
+        hint = f"{block.size} bytes hold {block.size // size} elements of {size} bytes: allocate count * sizeof(type)"
+        s.faults.add_of(block, Kind.SMALL_ALLOCATION, block.line, message, hint, "", line)
 
 
 def _unmapped(s: Session, address: int, line: int, access: str) -> None:

@@ -72,27 +72,12 @@ def release(s: Session, address: int, call: str, kinds: tuple[str, ...], line: i
         )
         return False
     if block.freed:
-        s.faults.add(
-            Kind.DOUBLE_FREE,
-            line,
-            f"{call} of {describe(block)}, which was freed at line {block.freed}",
-            "free it once",
-            access=call,
-            array=block.name,
-            other_line=block.freed,
-        )
+        message = f"{call} of {describe(block)}, which was freed at line {block.freed}"
+        s.faults.add_of(block, Kind.DOUBLE_FREE, line, message, "free it once", call, block.freed)
         return False
     if block.kind not in kinds:
-        right = DEALLOCATORS.get(block.kind, "free")
-        s.faults.add(
-            Kind.WRONG_FREE,
-            line,
-            f"{call} of {describe(block)}",
-            f"free it with {right}",
-            access=call,
-            array=block.name,
-            other_line=block.line,
-        )
+        hint = f"free it with {DEALLOCATORS.get(block.kind, 'free')}"
+        s.faults.add_of(block, Kind.WRONG_FREE, line, f"{call} of {describe(block)}", hint, call, block.line)
         if not (block.host and call in ("free", "delete", "delete[]")):
             return False
     memory.release(block, line)

@@ -103,15 +103,10 @@ def _run_and_compare(
     if last.large_comparisons > MAX_LARGE_COMPARISONS or copies + resident() > s.options.memory // 8 * 7:
         return execute()
     last.large_comparisons += 1
-    blocks = reachable(s)
-    before = [_copy(s, b) for b in blocks]
-    seen, record = _side_effects(s), s.cuda.launches[-1]
-    result = execute()
-    usual = "compiled_blocks" in record and _side_effects(s) == seen and not s.cuda.sticky
-    same = usual and [b.address for b in reachable(s)] == [b.address for b in blocks]
-    if same and not any(_changed(s, b, saved) for b, saved in zip(blocks, before, strict=True)):
+    result, _, changed = _observed(s, execute)
+    if changed == []:
         last.result, last.unchanged_at = result, s.changes
-    elif same:
+    elif changed:
         last.large_comparisons += MAX_LARGE_COMPARISONS // 3  # it will probably change memory every time
     return result
 
@@ -124,18 +119,28 @@ def _run_and_save(
     if last.misses > MAX_MISSES or sum(b.size for b in blocks) + sum(x.bytes for x in known.values()) > MAX_SAVED_BYTES:
         last.misses = MAX_MISSES + 1
         return execute()
-    before = [_copy(s, b) for b in blocks]
-    seen, record = _side_effects(s), s.cuda.launches[-1]
-    result = execute()
-    same = [b.address for b in reachable(s)] == [b.address for b in blocks]
-    if not same or "compiled_blocks" not in record or _side_effects(s) != seen or s.cuda.sticky:
+    result, before, changed = _observed(s, execute)
+    if changed is None:
         return result
-    after = [_copy(s, b) for b, saved in zip(blocks, before, strict=True) if _changed(s, b, saved)]
+    after = [_copy(s, b) for b in changed]
     last.result, last.before, last.after = result, before, after
     last.unchanged_at = -1 if after else s.changes
     if sum(x.bytes for x in known.values()) > MAX_SAVED_BYTES:
         last.result, last.before, last.after, last.misses = None, [], [], MAX_MISSES + 1
     return result
+
+
+def _observed(
+    s: Session, execute: Callable[[], tuple[Outcome, float]]
+) -> tuple[tuple[Outcome, float], list[Copy], list[Allocation] | None]:
+    """Execute a launch: its result, memory before it, and the blocks it changed; None if it did anything else."""
+    blocks, seen, record = reachable(s), _side_effects(s), s.cuda.launches[-1]
+    before = [_copy(s, b) for b in blocks]
+    result = execute()
+    plain = "compiled_blocks" in record and _side_effects(s) == seen and not s.cuda.sticky
+    if not plain or [b.address for b in reachable(s)] != [b.address for b in blocks]:
+        return result, before, None
+    return result, before, [b for b, saved in zip(blocks, before, strict=True) if _changed(s, b, saved)]
 
 
 def _copy(s: Session, block: Allocation) -> Copy:

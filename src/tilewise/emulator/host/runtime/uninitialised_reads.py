@@ -99,15 +99,8 @@ def uninitialised_read(s: Session, address: int, size: int, line: int) -> None:
         hint = short
     elif block.kind not in ("static", "stack") and s.cuda is not None and s.cuda.launches:
         hint = NOT_BACK
-    s.faults.add(
-        Kind.UNINITIALISED_READ,
-        line,
-        f"{describe(block)} is read at byte {address - block.address} before anything was stored there",
-        hint,
-        array=block.name or str(block.line),
-        access="read",
-        other_line=block.line,
-    )
+    message = f"{describe(block)} is read at byte {address - block.address} before anything was stored there"
+    s.faults.add_of(block, Kind.UNINITIALISED_READ, line, message, hint, "read", block.line)
     memory.change(block.address, block.size, give=INIT)
 
 
@@ -117,29 +110,19 @@ def _never_stored(s: Session, copy: UninitialisedCopy, address: int, size: int, 
     element = (copy.offset + address - copy.to) // size
     launch = next((record for record in reversed(s.cuda.launches) if record["line"] == copy.stored), None)
     if launch is None:
-        s.faults.add(
-            Kind.UNINITIALISED_READ,
-            copy.line,
-            f"{describe(block)} is copied to the host before anything was stored there; line {line} reads it",
-            f"copy {name} after the launch that stores to it",
-            array=block.name or str(block.line),
-            access="copy",
-            other_line=line,
-        )
+        message = f"{describe(block)} is copied to the host before anything was stored there; line {line} reads it"
+        hint = f"copy {name} after the launch that stores to it"
+        s.faults.add_of(block, Kind.UNINITIALISED_READ, copy.line, message, hint, "copy", line)
         return
     without = (s.memory.state(block.address + copy.offset, min(copy.size, MAX_INSPECTED)) & INIT_BIT) == 0
     lacking, first = int(without.sum()) // size, (copy.offset + int(without.argmax())) // size
     element = first if lacking else element
-    s.faults.add(
-        Kind.UNCOVERED,
-        copy.stored,
+    message = (
         f"{lacking} of {block.size // size} elements of {name} are stored by no thread, first {name}[{element}]: line "
-        f"{copy.line} copies them to the host, and line {line} reads them",
-        _coverage_hint(launch["grid"], launch["block"], block.size // size),
-        array=block.name or str(block.line),
-        access="launch",
-        other_line=line,
+        f"{copy.line} copies them to the host, and line {line} reads them"
     )
+    hint = _coverage_hint(launch["grid"], launch["block"], block.size // size)
+    s.faults.add_of(block, Kind.UNCOVERED, copy.stored, message, hint, "launch", line)
 
 
 def _coverage_hint(grid: list[int], block: list[int], elements: int) -> str:
