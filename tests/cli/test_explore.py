@@ -17,7 +17,7 @@ __global__ void mul(float* A, float* B, float* C, int n) {
 
 
 def test_the_page_is_written_and_its_path_printed(tmp_path, capsys):
-    assert run(["explore", "-o", str(tmp_path / "page.html"), "--no-open", "--lang", "pt"]) == 0
+    assert run(["explore", "-o", str(tmp_path / "page.html"), "--no-open", "--lang", "pt", "--shape", "4x4x4"]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "page.html")
     assert '<html lang="pt"' in (tmp_path / "page.html").read_text()
 

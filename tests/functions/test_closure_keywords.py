@@ -105,6 +105,7 @@ def array(x):
     return x.detach().numpy() if hasattr(x, "detach") else np.asarray(x)
 
 
+@pytest.mark.drawn(100)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("ring", RINGS)
 @pytest.mark.parametrize(

@@ -171,7 +171,8 @@ def cold_operands(shape: Shape, dtype: str) -> list[tuple[Any, Any]]:
 @lru_cache(maxsize=2)
 def _cold_memory(dtype: str) -> Any:
     number = np.float64 if dtype == "float64" else np.float32
-    return np.random.default_rng(0).random(COLD_BYTES // np.dtype(number).itemsize, number)
+    some = np.random.default_rng(0).random(1 << 16, number)
+    return np.resize(some, COLD_BYTES // some.itemsize)
 
 
 def candidate_rows(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:

@@ -131,7 +131,8 @@ def test_processes_share_a_cache(tmp_path: Path) -> None:
     for entry in (tmp_path / "llvm").iterdir():
         entry.write_bytes(entry.read_bytes()[:-40] + b"\0" * 40)
     assert int(fresh(ONE_PRODUCT, tmp_path)) == count
-    for other in [name for name in executable() if name != os.environ.get("TILEWISE_INSTRUCTION_SET", executable()[0])]:
+    others = [name for name in executable() if name != os.environ.get("TILEWISE_INSTRUCTION_SET", executable()[0])]
+    for other in others[:1]:
         assert int(fresh(ONE_PRODUCT, tmp_path, TILEWISE_INSTRUCTION_SET=other)) >= 1
         assert len(list((tmp_path / "llvm").iterdir())) > count
 

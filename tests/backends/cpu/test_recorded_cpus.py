@@ -109,7 +109,7 @@ def scanned(target: Target, cpu: Cpu) -> list[tuple[str, tuple[str, ...]]]:
     return [found for text in texts_for(target) for found in beyond(assembly(text, target), cpu)]
 
 
-@pytest.mark.drawn(2)  # a second of LLVM each
+@pytest.mark.drawn(1)  # a second of LLVM each
 @pytest.mark.parametrize("name", CPUS)
 def test_kernels_are_made_of_instructions_that_the_cpu_has(name: str) -> None:
     cpu = CPUS[name]

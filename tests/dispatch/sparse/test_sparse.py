@@ -47,7 +47,7 @@ def by_hand(M, N, ring, meets, dtype="float64"):
     return total
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("ring", [*RINGS, OWN], ids=str)
 @pytest.mark.parametrize("tiles", [True, False])
 def test_products_by_stored_cells(ring, tiles, monkeypatch):
@@ -73,7 +73,7 @@ def test_products_by_stored_cells(ring, tiles, monkeypatch):
         )
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("ring", ["min_plus", "max_times", "lor_land", "soft", OWN, tw.modular(97)], ids=str)
 def test_the_algorithms_for_two_sparse_matrices_agree(ring, monkeypatch):
     """Row by row in machine code, by sorting, by dense tiles; short rows and wide ones; any number of threads."""

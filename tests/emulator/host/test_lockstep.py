@@ -72,7 +72,7 @@ def agree(tmp_path, seed, kernels):
 
 
 def test_random_kernels_agree_with_the_interpreter(tmp_path):
-    agree(tmp_path, next_seed() % (1 << 30), 6)
+    agree(tmp_path, next_seed() % (1 << 30), 3)
 
 
 @pytest.mark.slow
