@@ -442,3 +442,7 @@ int main() {
         "int apply(int (*f)(int)) { return f(1); }\nint main() { int n = 1; apply([n](int x) { return n; }); }"
     )
     assert "no apply takes (lambda at line 3)" in captures.message
+
+
+def test_a_bracket_that_closes_nothing_is_refused(ran):
+    assert ":3:1: this } closes nothing" in ran("int main() { return 0; }\n}\n").message

@@ -32,6 +32,10 @@ def read_tokens(source: Source, tokens: list[Token], before: Declared, library: 
 
 def _entity_or_refusal(reader: Reader, out: Entities) -> None:
     """One entity; an error is recorded and the entity skipped."""
+    if (
+        reader.at("}") and not out.refusals and not reader.library
+    ):  # behind an entity that was skipped it may close that
+        raise reader.error("this } closes nothing")
     start, scope, depth, locals_ = reader.position, reader.scope, reader.depth, len(reader.local_types)
     try:
         entity(reader, out, [])
