@@ -8,6 +8,7 @@ import pytest
 from jax import numpy as jnp
 
 import tilewise as tw
+import tilewise.jax.traced  # takes on_host when it is imported: before a test replaces that
 from seeds import next_seed
 from tilewise.algebra.builtin import find_semiring
 from tilewise.jax import native as ours_native
