@@ -446,3 +446,38 @@ int main() {
 
 def test_a_bracket_that_closes_nothing_is_refused(ran):
     assert ":3:1: this } closes nothing" in ran("int main() { return 0; }\n}\n").message
+
+
+def test_an_alias_in_a_function_names_its_constants(ran):
+    report = ran("""
+#include <curand_kernel.h>
+template <typename T, int N> struct Vec { T val[N]; };
+template <typename T> struct Dist { static constexpr int count = 1; };
+template <> struct Dist<float> { static constexpr int count = 4; };
+template <typename T> __global__ void set(T *x) {
+  constexpr int n = Dist<float>::count;
+  using V = Vec<float, n>;
+  V *v = reinterpret_cast<V *>(x);
+  for (int i = 0; i < n; i++) v[threadIdx.x].val[i] = i + n;
+}
+__global__ void draw(float *x) {
+  curandStatePhilox4_32_10_t state;
+  curand_init(1, threadIdx.x, 0, &state);
+  float4 r = curand_uniform4(&state);
+  x[threadIdx.x] = r.x > 0 && r.w <= 1 && r.x != r.y;
+}
+int main() {
+  constexpr int m = Dist<float>::count + 1;
+  typedef Vec<char, m> W;
+  float h[8], *d;
+  cudaMalloc(&d, sizeof h);
+  set<float><<<1, 2>>>(d);
+  cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost);
+  printf("%zu %g ", sizeof(W), h[7]);
+  draw<<<1, 8>>>(d);
+  cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost);
+  printf("%g\\n", h[7]);
+  cudaFree(d);
+}
+""")
+    assert (report.output, report.message) == ("5 7 1\n", "")

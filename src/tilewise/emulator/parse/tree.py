@@ -362,6 +362,7 @@ class Alias(Node):
     type: Any
     template: list[TemplateParameter] = field(default_factory=list)
     scope: str = ""
+    local: bool = False  # of a function, whose constants it may name
 
 
 def walk(node: Any) -> Iterator[Any]:

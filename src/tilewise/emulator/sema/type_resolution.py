@@ -108,7 +108,8 @@ def _head(p: SymbolTable, node: tree.TypeName, env: Environment) -> Type:
                 arguments = [argument(p, a, env) for a in node.arguments or []]
                 bindings = {t.name: v for t, v in zip(alias.template, arguments, strict=False)}
                 return resolve(p, alias.type, type(env)(bindings, alias.scope))
-            return resolve(p, alias.type, type(env)(env.bindings, alias.scope, env.record))
+            inner = type(env)(env.bindings, alias.scope, env.record, env.local if alias.local else None)
+            return resolve(p, alias.type, inner)
         known = types.NAMED.get(candidate.removeprefix("std::"))
         if known is not None:
             return known

@@ -28,3 +28,5 @@ __device__ float curand_uniform(curandState* s) { return (curand(s) >> 8) * 5.96
 __device__ double curand_uniform_double(curandState* s) { return (curand(s) + 1.0) * 2.3283064365386963e-10; }
 __device__ float curand_normal(curandState* s) { float u = curand_uniform(s); float v = curand_uniform(s); return sqrtf(-2.0f * logf(u)) * cosf(6.2831853f * v); }
 __device__ double curand_normal_double(curandState* s) { double u = curand_uniform_double(s); double v = curand_uniform_double(s); return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v); }
+__device__ float4 curand_uniform4(curandState* s) { float4 r; r.x = curand_uniform(s); r.y = curand_uniform(s); r.z = curand_uniform(s); r.w = curand_uniform(s); return r; }
+__device__ float4 curand_normal4(curandState* s) { float4 r; r.x = curand_normal(s); r.y = curand_normal(s); r.z = curand_normal(s); r.w = curand_normal(s); return r; }
