@@ -157,8 +157,7 @@ def _using(reader: Reader, out: Entities, template: list[Any]) -> bool:
 
 
 def alias(reader: Reader, out: Entities, name: str, type_: Any, template: list[Any]) -> None:
-    inside = len(reader.local_types) > 1
-    made = tree.Alias(name, type_, template, reader.scope, inside, line=reader.token.line)
+    made = tree.Alias(name, type_, template, reader.scope, len(reader.local_types) > 1, line=reader.token.line)
     out.aliases[qualify(reader, name)] = made
     reader.names.types.add(qualify(reader, name))
     if template:
