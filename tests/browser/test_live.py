@@ -209,6 +209,7 @@ def for_long(browser, folder, mode, seconds, edits):
     return took
 
 
+@pytest.mark.drawn(1)  # half a minute; that each edit has its own limit: tests/teaching/page/test_live.py
 @pytest.mark.parametrize("mode", ["--watch", "--live"])
 def test_edits_go_on_for_longer_than_a_command_may_take(browser, tmp_path, mode):
     for_long(browser, tmp_path, mode, 26, 6)
