@@ -14,13 +14,15 @@ import pytest
 from click.testing import CliRunner
 
 from mutant_kernels import EXERCISES, SQUARE, STEPPING, compare, mutant, right_kernels
+from proof_programs import LAUNCH, program
 from seeds import next_seed
 from tilewise.cli.check import command
 from tilewise.emulator.check.loading import choose, load
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.simulate import AtShape, simulate
 from tilewise.emulator.limits import DEFAULT
-from tilewise.emulator.prove.prove import Verdict, prove
+from tilewise.emulator.prove.claim import BOUNDS
+from tilewise.emulator.prove.prove import Verdict, claims, prove
 from tilewise.errors import LimitError
 from tilewise.teaching.course.assignment import Assignment
 from tilewise.teaching.course.grading import grade_text
@@ -143,6 +145,15 @@ def test_a_pointer_into_an_array_is_not_its_start():
     answer = verdicts(moved)["global bounds"]
     assert answer.verdict is Verdict.OPEN
     assert "how long M is" in answer.reason
+
+
+def test_sizes_at_which_a_length_is_negative_are_left_out():
+    shorter = "int n = 1000; float *a, *b; cudaMalloc(&a, (n - 5) * 4); cudaMalloc(&b, (n - 5) * 4);"
+    loaded = load(program(shorter + LAUNCH, kernel="if (i < n - 5) y[i] = x[i];"), None, None, DEFAULT)
+    claim = next(claims(Prepared(loaded, choose(loaded, None)[0]), DEFAULT, None))
+    assert claim.launch({"n": 1}) is None
+    assert claim.launch({"n": 9}).arguments[0].bytes == 16
+    assert "from 0 to" in claim.sentence(BOUNDS[0])
 
 
 def test_arithmetic_that_may_overflow_lowers_the_bound():

@@ -243,7 +243,9 @@ class ProgramClaim(Claim):
             and value.place.offset == ZERO
             and own.length is not None
         ):
-            return Memory(self.symbols.at(own.length, values) * own.unit, filled=True)
+            length = self.symbols.at(own.length, values)
+            if length >= 0:
+                return Memory(length * own.unit, filled=True)
         raise NotModelled(f"{parameter.name} is not the start of an array of its own", self._line)
 
 
