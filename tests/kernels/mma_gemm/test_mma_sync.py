@@ -170,7 +170,7 @@ def test_a_plan_prints_what_is_special():
     assert "M is realigned first, onto 128-byte lines" in notes
     assert any(note.startswith("thin edges (1 rows, 1 columns of P)") for note in notes)
     small = make_plan(problem_of_shape(501, 151, 501, "float64"), H200, "mma_sync").notes
-    assert "M is copied 8 bytes at a time: its lines start on no 16" in small  # sooner done than another pass
+    assert "M is copied 8 bytes at a time: it is not aligned to 16" in small  # sooner done than another pass
     assert make_plan(problem_of_shape(4096, 4096, 4096, "float64"), H200).notes == ()
     halves = make_plan(problem_of_shape(4097, 4097, 4097, "bfloat16"), A100).notes
     assert any(note.startswith("M is realigned first") for note in halves)  # no copy moves 2 bytes
