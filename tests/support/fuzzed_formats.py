@@ -14,7 +14,7 @@ import numpy as np
 import hostile
 import tilewise as tw
 from tilewise.errors import TilewiseError
-from tilewise.scale.journal import _sealed
+from tilewise.scale.journal import _encoded
 
 NUMBERS = ("0", "1", "-1", "3", "7", "2147483647", "2147483648", "99999999999", "9223372036854775807",
            "18446744073709551616", "-9223372036854775808", "1e999", "nan", "-inf", "1.5", "1e", "0x10", "1_0", "", "x",
@@ -49,8 +49,8 @@ MTX = (
 )
 JOB = {"tile": [64, 64, 64], "M": {"file": "A"}}
 JOURNAL = (
-    _sealed({"job": {"version": 2, **JOB}}) + _sealed({"tile": 3, "checksum": 77})
-    + _sealed({"tile": 4, "phases": 2, "slot": 1, "seal": 5}),
+    _encoded({"job": {"version": 2, **JOB}}) + _encoded({"tile": 3, "checksum": 77})
+    + _encoded({"tile": 4, "phases": 2, "slot": 1, "seal": 5}),
 )  # fmt: skip
 DLPACK = (struct.pack("<qqqqBBBBB", 8, 8, 8, 1, 2, 64, 1, 1, 0),)
 TOML = (
@@ -131,13 +131,13 @@ def journal(chance):
     job = {"version": 2, **JOB}
     for _ in range(chance.choice([0, 0, 1, 2])):
         job[chance.choice([*job, "memory", "N", "device"])] = chance.choice(odd)
-    lines = [_sealed({"job": job if chance.random() < 0.95 else chance.choice(odd)})]
+    lines = [_encoded({"job": job if chance.random() < 0.95 else chance.choice(odd)})]
     for _ in range(chance.choice([0, 1, 3, 20])):
         record = chance.choice([{"tile": 0, "checksum": 1}, {"tile": 1, "phases": 2, "slot": 1, "seal": 5}]).copy()
         for name in list(record):
             if chance.random() < 0.4:
                 record[name] = chance.choice(odd)
-        lines.append(_sealed(record))
+        lines.append(_encoded(record))
     if chance.random() < 0.1:
         text = chance.choice(['{"a":' * 900 + "1" + "}" * 900, "NaN", '{"tile": NaN}', "[" * 10**5])
         lines.append(f"{zlib.crc32(text.encode()):08x} {text}\n".encode())
@@ -162,7 +162,7 @@ def product_after(path):
     place = folder / ".C.npy.tilewise"
     place.mkdir(mode=0o700)
     lines = path.read_bytes().splitlines(keepends=True)
-    (place / "journal").write_bytes(_sealed({"job": job}) + b"".join(lines[1:]))
+    (place / "journal").write_bytes(_encoded({"job": job}) + b"".join(lines[1:]))
     (place / "part.npy").write_bytes(part)
     try:
         try:

@@ -24,7 +24,7 @@ from tilewise.kernels.by_configs import timed
 from tilewise.kernels.keys import text_of
 from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.shared.residency import UNIT_SHARED
-from tilewise.kernels.simt_gemm.tiled.texts import behind_stacks
+from tilewise.kernels.simt_gemm.tiled.texts import stack_fallbacks
 from tilewise.kernels.transforms.sums import render_combine
 from tilewise.kernels.wgmma_gemm.bf16x6.model import (
     DEPTH,
@@ -46,7 +46,7 @@ def test_a_sample_compiles(tmp_path):
     p = problem_of_shape(64, 64, 64)
     texts = [render_split(), render_combine(p.algebra, True)]
     texts += [render_bf16x6(tile) for tile in (SplitTile(128, 2),)]
-    texts += list(behind_stacks(p.algebra, H200))[:1]
+    texts += list(stack_fallbacks(p.algebra, H200))[:1]
     for text in random.Random(next_seed()).sample(texts, 2):
         assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
 
