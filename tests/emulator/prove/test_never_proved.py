@@ -147,7 +147,7 @@ WRONG = {
         guarded("int r = 0; for (int i = 0; i < 9; ++i) { if (i == 3) { r = Width; continue; } P[r * Width] = sum; }"),
         INSIDE),
     "a function's step on the way to break": (
-        guarded("int r = 0; while (r < 9) { if (Col == 3) { moved(r); break; } r += 0; } P[r * Width * Width] = sum;",
+        guarded("int r = 0; for (int i = 0; i < 2; i++) if (Col == 3) { moved(r); break; } P[r * Width * Width] = sum;",
                 before="__device__ void moved(int& r) { r += 1; }"), INSIDE),
     "two pointers are swapped in a loop": (
         guarded("float *p = M, *q = P; for (int i = 0; i < 3; ++i) { p[0] = Row; float* t = p; p = q; q = t; }"),
