@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -50,9 +51,10 @@ def default_sigint(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path / "cache"))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    for thread in threading.enumerate():
-        if thread.name.startswith("tilewise compiles"):
-            thread.join(60)
+    end = time.monotonic() + 60  # not by join: a start that was interrupted may not have marked its thread as started
+    while any(thread.name.startswith("tilewise compiles") for thread in threading.enumerate()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
     signal.signal(signal.SIGINT, before)
 
 
