@@ -34,6 +34,7 @@ VALUES = {
     "axes": [(0, 1)] * 3,
     "order": "F",
     "casting": "unsafe",
+    "reproducible": "everywhere",
 }
 
 

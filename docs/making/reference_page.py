@@ -13,7 +13,7 @@ import tilewise as tw
 SECTIONS = {
     "Products": (
         "matmul", "einsum", "chain", "power", "matvec", "vecmat", "vecdot", "inner", "outer", "tensordot", "plan",
-        "Plan", "Problem", "set_num_threads", "get_num_threads",
+        "Plan", "Problem", "fingerprint", "set_num_threads", "get_num_threads",
     ),
     "Many products": ("grouped_matmul", "scatter_rows", "matmul_many", "grouped_plan", "block_sparse_matmul"),
     "Graphs": ("closure", "path"),

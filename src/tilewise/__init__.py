@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from tilewise.functions.contraction.chain import chain, power
     from tilewise.functions.contraction.einsum import einsum
     from tilewise.functions.contraction.vectors import inner, matvec, outer, tensordot, vecdot, vecmat
+    from tilewise.functions.fingerprint import fingerprint
     from tilewise.functions.groups import grouped_matmul, scatter_rows
     from tilewise.functions.many import matmul_many
     from tilewise.planning.precompile import warm
@@ -106,6 +107,7 @@ __all__ = [
     "einsum",
     "exp",
     "explore",
+    "fingerprint",
     "get_num_threads",
     "grouped_matmul",
     "grouped_plan",
@@ -149,6 +151,7 @@ _NAMES = {  # module → its public names; errors and expression functions are l
     "functions.closure": "closure",
     "functions.groups": "grouped_matmul scatter_rows",
     "functions.block_sparse": "block_sparse_matmul",
+    "functions.fingerprint": "fingerprint",
     "functions.many": "matmul_many",
     "functions.contraction.chain": "chain power",
     "functions.contraction.einsum": "einsum",

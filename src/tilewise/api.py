@@ -109,6 +109,9 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
         kernels. bias: n numbers, added to every row. activation: "relu", "gelu", "gelu_tanh" or "silu". With
         `accumulate`, what `out` holds is added before the activation.
     axes, order, casting: as in `numpy.matmul`; `out` may be a tuple of one.
+    reproducible: "everywhere": the bits of P follow from the operands alone, by a definition in the documents, whatever
+        the machine, threads, strides and layout. "batch": a row of P depends on that row of M, N, k and the dtype
+        alone, on one kind of machine. Integers have both without it.
 
     >>> tw.matmul([[1, 2], [3, 4]], [[1, 0], [0, 2]])
     array([[1, 4],
@@ -160,6 +163,7 @@ def plan(
     alpha: float = 1.0,
     bias: Any = None,
     activation: ActivationName | None = None,
+    reproducible: str | None = None,
 ) -> Plan:
     """What `matmul` would run for these operands, and why. Nothing is multiplied.
 
@@ -168,7 +172,7 @@ def plan(
     """
     o = Options(
         semiring, None, device, kernel, tile, precision, False, return_arg, nonnegative,
-        dtype=dtype, alpha=alpha, bias=bias, activation=activation,
+        dtype=dtype, alpha=alpha, bias=bias, activation=activation, reproducible=reproducible,
     )  # fmt: skip
     call = bind(M, N, o)
     return make_plan(call.problem, machine_of(call.device, measured=True), kernel, tile)

@@ -95,6 +95,7 @@ class Renderer:
     has_vrange: bool = False  # the target has vrangeps: min and max that skip NaN on either side
     has_fminnm: bool = False  # the target has fminnm, which skips quiet NaN on either side and quiets a signalling one
     quiet: bool = False  # the operands of mul hold no signalling NaN
+    rounds_once: bool = False  # a multiply-add is fused on every target, in software where none has the instruction
     kind: str = field(init=False)
     type: str = field(init=False)
     mask: str = field(init=False)
@@ -124,7 +125,8 @@ class Renderer:
 
     def _fma(self, a: str, b: str, c: str) -> str:
         t = self.type
-        return self.writer.call(t, f"llvm.fmuladd.{self._suffix()}", [(t, a), (t, b), (t, c)])
+        name = "fma" if self.rounds_once else "fmuladd"
+        return self.writer.call(t, f"llvm.{name}.{self._suffix()}", [(t, a), (t, b), (t, c)])
 
     def _suffix(self) -> str:
         name = {"float": "f32", "double": "f64"}.get(self.kind, self.kind)

@@ -37,6 +37,7 @@ COMMANDS = {
     "bench": "Measure kernels, shapes, dtypes and semirings beside their peers.",
     "tune": "Measure which config is the fastest on this card, for later plans.",
     "warm": "Build every kernel of a dtype before a call needs one.",
+    "verify-bits": "Fingerprints of arrays, and whether known products have their bits here.",
     "info": "Devices, engines, caches, versions and limits of this machine.",
 }
 GUARDED = ("check", "trace", "explore")  # `run` starts another process for the program
@@ -51,7 +52,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"tilewise.cli.{name}").command
+        command: click.Command = importlib.import_module(f"tilewise.cli.{name.replace('-', '_')}").command
         return command
 
     def resolve_command(

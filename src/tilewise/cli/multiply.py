@@ -22,6 +22,7 @@ from tilewise.cli.output import json_option, show
 @click.option("--kernel", help="A rung of the ladder: naive, tiled, tiled_edges, coarsened, register_tiled.")
 @click.option("--tile", type=int, help="TILE_WIDTH, 1 to 32.")
 @click.option("--precision", default="high", show_default=True, help="float32 on a card: ieee, high, tf32.")
+@click.option("--reproducible", help="The same bits for any batch or on every machine: batch, everywhere.")
 @click.option("--alpha", default=1.0, show_default=True, help="Scales the product.")
 @click.option("--bias", type=click.Path(path_type=Path), help="A .npy of n numbers, added to every row.")
 @click.option("--activation", help="Applied last: relu, gelu, gelu_tanh, silu.")
@@ -52,11 +53,11 @@ def command(
     if memory or cluster or restart or stores:
         from tilewise.cli.streaming import multiply_streaming
 
-        pinned = how["kernel"] or how["tile"] or how["alpha"] != 1 or bias or how["activation"]
+        pinned = how["kernel"] or how["tile"] or how["alpha"] != 1 or bias or how["activation"] or how["reproducible"]
         if not (m_file and n_file and output) or pinned:
             raise click.UsageError(
-                "--memory, --cluster and .zarr take two files and -o, and no --kernel, --tile, --alpha, --bias or "
-                "--activation"
+                "--memory, --cluster and .zarr take two files and -o, and no --kernel, --tile, --alpha, --bias, "
+                "--activation or --reproducible"
             )
         files = (m_file, n_file, output)
         document, rows, passed = multiply_streaming(

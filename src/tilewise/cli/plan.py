@@ -21,6 +21,7 @@ from tilewise.errors import UsageError
 @click.option("--kernel", help="Pin a rung of the ladder.")
 @click.option("--tile", type=int, help="Pin TILE_WIDTH, 1 to 32.")
 @click.option("--precision", default="high", show_default=True)
+@click.option("--reproducible", help="The same bits for any batch or on every machine: batch, everywhere.")
 @click.option("--memory", help="Stream within this much memory of the device, or of each worker: 16GB.")
 @click.option("--workers", type=int, help="Spread over this many machines: bytes, memory and time of each.")
 @click.option("--bandwidth", default="10GB", show_default=True, help="Bytes a second that one worker receives.")
@@ -31,7 +32,8 @@ from tilewise.errors import UsageError
 @json_option
 def command(
     shape: str, dtype: str, semiring: str, device: str, kernel: str | None, tile: int | None, precision: str,
-    memory: str | None, workers: int | None, bandwidth: str, closure: bool, members: int | None, groups: int | None,
+    reproducible: str | None, memory: str | None, workers: int | None, bandwidth: str, closure: bool,
+    members: int | None, groups: int | None,
     source: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Kernel, tile, grid, phases, shared memory, traffic with and without tiles, floor, and why."""
@@ -47,8 +49,10 @@ def command(
     machine = _machine(device, bool(kernel or source))
     float8 = FLOAT8.get(dtype)  # multiplied as float32 on a CPU
     number = float8 if float8 and machine.kind == "cuda" else dtype_named("float32" if float8 else dtype)
-    problem = problem_of_shape(*parse_shape(shape), number, semiring, precision=precision)
+    problem = problem_of_shape(*parse_shape(shape), number, semiring, precision=precision, reproducible=reproducible)
     if closure or workers or memory:
+        if reproducible:
+            raise UsageError("--reproducible is for products in memory: leave --closure, --workers and --memory out")
         from tilewise.cli.plan_scale import plan_closure, plan_memory, plan_spread
 
         if closure:

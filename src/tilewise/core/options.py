@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 from tilewise.algebra.names import ActivationName, DTypeName, NumericName, SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.core.problem import check_precision
+from tilewise.core.reproducible import check_reproducible
 from tilewise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class MatmulDetails(Details, total=False):
     activation: ActivationName | None
     axes: Any
     order: Literal["C", "F", "A", "K"]
+    reproducible: Literal["batch", "everywhere"] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,7 @@ class Options:
     axes: Any = None
     order: str = "K"
     casting: str = "same_kind"
+    reproducible: str | None = None
 
     @classmethod
     def of(cls, keywords: dict[str, Any]) -> Options:
@@ -78,6 +81,7 @@ class Options:
             raise TypeError(f"matmul() got an unexpected keyword argument {unknown[0]!r}")
         o = cls(**keywords)
         check_precision(o.precision)  # here, because routes that precision does not affect never check it
+        check_reproducible(o.reproducible)
         if o.accumulate and o.out is None:
             raise UsageError("accumulate=True adds onto out=, and no out was given")
         return o

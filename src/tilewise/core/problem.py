@@ -11,6 +11,7 @@ from tilewise.algebra.dtypes import DType, dtype_named, promote
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.to_llvm import commutes, never_signals
 from tilewise.core.epilogue import PLAIN, Epilogue
+from tilewise.core.reproducible import check_defined, check_reproducible
 from tilewise.errors import ShapeError, UsageError
 from tilewise.system.once import once
 
@@ -92,6 +93,7 @@ class Problem:
     epilogue: Epilogue = PLAIN  # applied to the product before it is stored
     groups: Groups | None = None
     symmetric: bool = False  # N is M transposed, in the same memory, and mul commutes: P equals its transpose
+    reproducible: str | None = None  # what fixes the bits of P: `core.reproducible.LEVELS`
 
     @once
     def dtype(self) -> DType:
@@ -102,6 +104,13 @@ class Problem:
     def algebra(self) -> Algebra:
         algebra = self.semiring.over(self.dtype)
         return replace(algebra, result=algebra.partial) if self.unrounded else algebra
+
+    @once
+    def ordered(self) -> bool:
+        """Whether sums have a specified order, that of `core.reproducible`. Integers are exact in any order."""
+        if self.reproducible is None:
+            return False
+        return check_defined(self.semiring, self.algebra.partial, self.dtype)
 
     def __hash__(self) -> int:
         """Computed once: a problem is a cache key several times per call."""
@@ -272,6 +281,7 @@ class Problem:
             "return_arg": self.return_arg,
             "nonnegative": self.nonnegative,
             "epilogue": self.epilogue.to_json() if self.epilogue else None,
+            **({} if self.reproducible is None else {"reproducible": self.reproducible}),
             "layouts": {
                 name: {"row": lay.row, "col": lay.col, "stack": list(lay.stack), "alignment": lay.alignment}
                 for name, lay in (("M", self.layout_m), ("N", self.layout_n), ("P", self.layout_p))
@@ -282,7 +292,7 @@ class Problem:
 SIZE_DEPENDENT = ("m", "k", "n", "stack", "layout_m", "layout_n", "layout_p", "symmetric")
 SIZE_INDEPENDENT = (
     *(field.name for field in fields(Problem) if field.name not in SIZE_DEPENDENT),
-    *("dtype", "algebra", "result", "in_place", "light", "halves", "as_pairs", "signals", "shared"),
+    *("dtype", "algebra", "result", "in_place", "light", "halves", "as_pairs", "signals", "ordered", "shared"),
 )
 
 
@@ -307,6 +317,7 @@ def problem_of_shape(
     precision: str = "high",
     nonnegative: bool = False,
     unrounded: bool = False,
+    reproducible: str | None = None,
 ) -> Problem:
     """A Problem without arrays: fresh row-major operands of this shape. `dtype_n`: of N, where it is not M's."""
     for name, extent in (("m", m), ("k", k), ("n", n)):
@@ -328,6 +339,7 @@ def problem_of_shape(
         check_precision(precision),
         nonnegative=nonnegative,
         unrounded=unrounded,
+        reproducible=check_reproducible(reproducible),
     )
 
 

@@ -18,8 +18,11 @@ from tilewise.arrays.narrowing import narrowed
 from tilewise.core.epilogue import check_fits, epilogue_of
 from tilewise.core.options import Options
 from tilewise.core.problem import Problem, check_precision, row_major
+from tilewise.core.reproducible import check_reproducible
 from tilewise.core.shapes import ProductShape, product_shape, written
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
+
+BESIDE_THE_SUM = ("scales", "alpha", "bias", "activation")  # keywords whose rounding `reproducible=` does not specify
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ def bind(M: Any, N: Any, o: Options) -> Call:
     """The call's problem and operands; an error says why it cannot run."""
     ring = find_semiring(o.semiring)
     check_precision(o.precision)
+    if check_reproducible(o.reproducible) is not None:
+        o.refuse("and reproducible= exclude each other: apply them to the product", *BESIDE_THE_SUM)
     library = find_library(M)
     check_library(library, N, "N")
     left, right = library.operand(M, "M"), library.operand(N, "N")
@@ -96,6 +101,7 @@ def _problem(
         o.return_arg,
         o.nonnegative,
         requested=requested,
+        reproducible=o.reproducible,
     )
 
 

@@ -15,7 +15,9 @@ from tilewise.dispatch.route import ROUTES, Matmul, Route, is_structured, route_
 
 LOG = logging.getLogger("tilewise")
 DEFAULT_OPTIONS = Options()
-PLAIN = frozenset(("semiring", "precision", "accumulate", "nonnegative", "out"))  # keywords of calls that have a kind
+PLAIN = frozenset(
+    ("semiring", "precision", "accumulate", "nonnegative", "out", "reproducible")
+)  # keywords of calls that have a kind
 KINDS: dict[Key, Any] = {}  # see `kinds`: one per pair of dtypes and combination of keywords
 
 

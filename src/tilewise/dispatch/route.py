@@ -82,7 +82,7 @@ class SparseMatrices:
         o.refuse(
             "need dense operands: pass M.toarray()",
             *("out", "accumulate", "return_arg", "kernel", "tile", "memory", "dtype", "scales", "alpha", "bias"),
-            "activation",
+            *("activation", "reproducible"),
         )
         if o.device not in ("auto", "cpu"):
             raise UsageError(f"device={o.device!r} needs dense operands: pass M.toarray(), or leave it out")

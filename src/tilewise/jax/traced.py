@@ -61,7 +61,7 @@ def traced_matmul(M: Any, N: Any, o: Options) -> Any:
         check_fields(o)
         return _product_of_fields(M, N, structured_ring(o.semiring))  # type: ignore[arg-type]
     why = "have no meaning inside jax.jit and kin: leave them out"
-    o.refuse(why, "out", "accumulate", "kernel", "tile", "scales", "memory")
+    o.refuse(why, "out", "accumulate", "kernel", "tile", "scales", "memory", "reproducible")
     M, N = promoted(M, N)
     if o.dtype is not None:
         wanted = checked_dtype(dtype_given(o.dtype), JAX.promote(dtype_of(M.dtype), dtype_of(N.dtype)), JAX).numpy

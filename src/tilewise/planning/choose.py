@@ -13,6 +13,7 @@ from tilewise.core.blocking import has_kernel
 from tilewise.core.machine import Machine
 from tilewise.core.plan import DEFAULT_TILE, Geometry, Plan, assemble, epilogue_after
 from tilewise.core.problem import Problem
+from tilewise.core.reproducible import order_note
 from tilewise.errors import DeviceError, DtypeError, UsageError
 
 REFERENCE = "the notes' algorithm in NumPy, phase by phase"
@@ -35,8 +36,19 @@ def _plan(problem: Problem, machine: Machine, kernel: str | None, tile: int | No
     problem.algebra  # noqa: B018  raises first for a dtype that the semiring does not support
     if problem.return_arg:
         problem.semiring.check_selective()
+    if problem.reproducible is not None:
+        _check_ordered(problem, machine)
     place = {"cpu": _on_cpu, "simt": _in_the_interpreter}.get(machine.kind, _on_card)
     return place(problem, machine, kernel, tile)
+
+
+def _check_ordered(problem: Problem, machine: Machine) -> None:
+    """Refuse what has no defined bits, and machines without kernels for them."""
+    if problem.ordered and machine.kind != "cpu":
+        raise DeviceError(
+            f"reproducible={problem.reproducible!r} of {problem.dtype} has no kernel on {machine.name}: "
+            "copy the operands to the host, where it has one"
+        )
 
 
 def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
@@ -68,6 +80,8 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
     notes: tuple[str, ...] = () if tile is None else (ignored,)
     if machine.refused and is_for_amx(problem, tile_of(problem, replace(machine, matrix_tiles=True))):
         notes += (machine.refused,)
+    if problem.ordered:
+        notes += (order_note(problem.semiring),)
     if cut.symmetric:
         notes += (f"symmetric: {cut.computed_share(problem.m):.2f} of the tiles",)
     return plan.but(floor=floor, bound=bound, predicted=floor, why=cut.why, notes=notes, blocking=cut, cut=text)

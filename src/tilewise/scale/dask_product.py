@@ -90,6 +90,7 @@ def dask_fields(M: Any, N: Any, ring: Structured, o: Options, matmul: Matmul) ->
 def _check_keywords(o: Options) -> None:
     o.refuse("do not go with Dask arrays: store the product, and chunks are the budget", "out", "memory", "accumulate")
     o.refuse("do not go with Dask arrays, whose tasks choose their kernels", "kernel", "tile")
+    o.refuse("does not go with Dask arrays, which add up parts of k by chunks: multiply arrays", "reproducible")
     if o.device not in ("auto", "cpu", "cuda"):
         raise UsageError(f"device={o.device!r}: workers take 'auto' (a card where there is one), 'cpu' or 'cuda'")
 

@@ -18,6 +18,7 @@ from tilewise.algebra.dtypes import Array
 from tilewise.algebra.expression import uses
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Layout, Problem
+from tilewise.core.reproducible import CHAIN
 from tilewise.planning.choose import make_plan
 
 PER_LANE = 2e9  # steps a second of one lane of a core
@@ -68,6 +69,8 @@ def run_in_pieces(
     side = max(LEAST, math.isqrt(most // DEEP))  # with slow steps, packing even narrow pieces is cheap
     wide, tall = min(WIDE, side), min(TALL, side)
     depth = _even(k, max(DEEP, most // (m * n))) if cuts_k else k
+    if problem.ordered:
+        depth = min(k, -(-depth // CHAIN) * CHAIN)
     cols = _even(n, max(wide, most // (m * depth)))
     rows = m if m * cols * depth <= 3 * most // 2 else _even(m, max(tall, most // (cols * depth)))
     if symmetric:

@@ -39,6 +39,7 @@ def streaming_matmul(M: Any, N: Any, o: Options, matmul: Callable[..., Any]) -> 
     o.refuse(
         "need operands that lie in memory whole",
         *("accumulate", "return_arg", "kernel", "tile", "dtype", "scales", "alpha", "bias", "activation"),
+        "reproducible",
     )
     semiring, out, device, precision, memory = o.semiring, o.out, o.device, o.precision, o.memory
     libraries = [None if is_zarr(x) else find_library(x) for x in (M, N)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 Operand = str | int
 # offset of an object's first own field: in a NumPy array the address of its elements, by NumPy's stable C interface; in
@@ -207,6 +208,13 @@ class IRFunction:
         self.goto(done)
         self.start(done)
 
+    def wrapped(self, around: Around) -> str:
+        """A public function as two: the one that others call executes instructions before and after it."""
+        params = ", ".join(f"{kind} %{name}" for kind, name in self.params)
+        body = self.text().replace(f"define {self.result} @{self.name}(", f"define internal void @{self.name}.inside(")
+        lines = f"{around.before}  call void @{self.name}.inside({params})\n{around.after}  ret void\n"
+        return f"{body}define void @{self.name}({params}) #0 {{\nentry:\n{lines}}}\n"
+
     def text(self) -> str:
         params = ", ".join(f"{kind} %{name}" for kind, name in self.params)
         head = f"define {'' if self.public else 'internal '}{self.result} @{self.name}({params}) #0"
@@ -236,10 +244,22 @@ class Numbers:
         return f"@{self.name} = internal global [{self.count} x i64] zeroinitializer\n"
 
 
-def module(parts: Sequence[IRFunction | FunctionTable | Numbers]) -> str:
+class Around(NamedTuple):
+    """Instructions before and after the body of every public function of a module, and what they declare."""
+
+    before: str
+    after: str
+    declarations: tuple[str, ...]
+
+
+def module(parts: Sequence[IRFunction | FunctionTable | Numbers], around: Around | None = None) -> str:
     """A whole module: every function, table and number, and a declaration for whatever they call outside it."""
     functions = [part for part in parts if isinstance(part, IRFunction)]
-    declared = sorted(set().union(*(f.declarations for f in functions)))
+    declared = sorted(set().union(*(f.declarations for f in functions), around.declarations if around else ()))
     own = {f"@{f.name}(" for f in functions}
     outside = [d for d in declared if not any(name in d for name in own)]
-    return "\n".join([*outside, "", *(part.text() for part in parts), "attributes #0 = { nounwind }", ""])
+    texts = (
+        part.wrapped(around) if around and isinstance(part, IRFunction) and part.public else part.text()
+        for part in parts
+    )
+    return "\n".join([*outside, "", *texts, "attributes #0 = { nounwind }", ""])

@@ -39,6 +39,7 @@ def followed_matmul(M: Any, N: Any, o: Options) -> Any:
         return _product_of_fields(M, N, o)
     o.refuse("pin a launch or its memory, which torch cannot follow: pass detached tensors", "kernel", "tile", "memory")
     o.refuse("are applied inside the kernel, which has no gradient: multiply the product by them", "scales")
+    o.refuse("has no gradient and is not traced: pass detached tensors, outside torch.compile", "reproducible")
     _check_device(M, o)
     if o.return_arg:
         check_return_arg(find_semiring(o.semiring), M.device.type, o.accumulate)

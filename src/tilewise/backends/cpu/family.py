@@ -92,6 +92,7 @@ class CpuFamily:
     MC: int = 0  # rows of a packed block of M; 0: by the element size
     group: int = 8  # panels of packed N per pass over the panels of M
     pairs: bool = False  # complex operands are read in place, as pairs of real numbers
+    k_order: bool = False  # adds up in chains of `core.reproducible`, if the arithmetic is ordered
     keeps_gil: bool = False  # it takes less time than releasing the GIL
     # whether it takes a problem's dtypes and semiring, for any shape: evaluated once for all sizes
     takes_algebra: Callable[[Problem, RegisterTile], bool] = lambda problem, tile: True

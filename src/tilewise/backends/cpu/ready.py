@@ -43,7 +43,7 @@ def kernel_for(name: str, a: Arithmetic) -> dict[str, int]:
 
 def arithmetic_of(problem: Problem, cut: Blocking, target: Target) -> Arithmetic:
     """The arithmetic of a blocking's kernel."""
-    how = problem.return_arg, cut.columns > 1, cut.k_pack, cut.pairs, cut.amx, cut.rounds
+    how = problem.return_arg, cut.columns > 1, cut.k_pack, cut.pairs, cut.amx, cut.rounds, problem.ordered
     return arithmetic(problem.algebra, problem.dtype_m, problem.dtype_n, target, cut.swapped, *how)
 
 

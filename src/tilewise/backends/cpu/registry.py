@@ -31,6 +31,7 @@ from tilewise.backends.cpu.kernels.unpacked.model import FEWEST, P_APART
 from tilewise.core.blocking import AMX_TILE, Blocking, RegisterTile, even_strips, register_tile
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
+from tilewise.core.reproducible import CHAIN
 from tilewise.errors import UsageError
 
 INT32 = DTYPES["int32"]
@@ -78,6 +79,9 @@ def _tile(ring: Semiring, partial: DType, tracks_arg: bool, width: int, register
 
 def _best(problem: Problem, tile: RegisterTile) -> tuple[CpuFamily, View, str]:
     both = views(problem)
+    if problem.ordered and problem.algebra.partial.kind == "c":  # x·y and y·x differ in the order of their parts
+        straight = both[1] if both[0].swapped else both[0]
+        return PACKED, straight, "complex sums have a specified order"
     if not tile.neon and _few_columns_of_a_column_major_m(*both):
         both = both[::-1]
     if problem.symmetric and problem.m >= SYMMETRIC and not problem.return_arg and not is_or_and(problem, tile):
@@ -103,9 +107,17 @@ def _tiers(problem: Problem, tile: RegisterTile) -> list[list[CpuFamily]]:
     """The families that take the problem's dtypes and semiring; cached for all of its sizes."""
     found: list[list[CpuFamily]] | None = problem.shared.get(tile)
     if found is None:
-        kept = [[family for family in tier if family.takes_algebra(problem, tile)] for tier in TIERS]
+        kept = [[family for family in tier if _may_take(family, problem, tile)] for tier in TIERS]
         found = problem.shared[tile] = [tier for tier in kept if tier]
     return found
+
+
+def _may_take(family: CpuFamily, problem: Problem, tile: RegisterTile) -> bool:
+    """Whether a family takes a problem's dtypes and semiring, and has the order of sums that the problem specifies.
+    Ordered sums onto P start from what it holds: `packed` alone does that."""
+    if problem.ordered and not (family.k_order and (family is PACKED or not problem.accumulate)):
+        return False
+    return family.takes_algebra(problem, tile)
 
 
 def _pinned(problem: Problem, tile: RegisterTile, kernel: str) -> tuple[CpuFamily, View, str]:
@@ -132,6 +144,8 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
         NR = vectors * tile.vector_bytes // itemsize
     rounds = amx and rounds_sums(problem, view)
     KC = 127 if problem.return_arg and itemsize == 1 else family.KC(problem)  # k counters are as wide as a lane
+    if problem.ordered:
+        KC = CHAIN
     MC = family.MC or ROWS_OF_M[itemsize]
     if tile.neon and itemsize >= 4 and not problem.semiring.multiplies:
         MC //= 4  # packed M is replicated per lane; the block should fit in L2
@@ -146,5 +160,7 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
     elif k_pack > 1:  # N is in cache anyway, and longer rows of P are written
         group = max(group, NEAR // (INT32.itemsize * -(-min(KC, problem.k) // k_pack)) // NR * NR)
     symmetric = problem.symmetric and family in (PACKED, INTERLEAVED) and not problem.return_arg
+    if problem.ordered:  # sums that start from P, or whose terms are not exchangeable, are not symmetric
+        symmetric &= not problem.accumulate and problem.algebra.partial.kind != "c"
     form = family.columns, k_pack, pairs, symmetric, amx, rounds
     return Blocking(family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, group, why, *form)

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import Array
 from tilewise.algebra.no_edge import no_edge_of, run_encoded
 from tilewise.algebra.semiring import Algebra
+from tilewise.backends.reference.ordered import canonical, ordered_product
 from tilewise.core.plan import Plan
 
 WAVE_ROWS, WAVE_COLS = 256, 512  # of P: the partial sums of a wave stay in a core's cache
@@ -23,12 +25,13 @@ def run(plan: Plan, M: Array, N: Array, P: Array) -> None:
     """Multiply every member of the stack. P is written (or, with accumulate, added onto) in place."""
     problem = plan.problem
     stack, algebra = problem.stack, problem.algebra
+    product = multiply_ordered if problem.ordered else multiply
 
     def every(M: Array, N: Array, P: Array, _: Array | None) -> None:
         M = np.broadcast_to(M, (*stack, *M.shape[-2:]))
         N = np.broadcast_to(N, (*stack, *N.shape[-2:]))
         for member in np.ndindex(*stack):
-            multiply(M[member], N[member], P[member], algebra, plan.tile, problem.accumulate)
+            product(M[member], N[member], P[member], algebra, plan.tile, problem.accumulate)
 
     with np.errstate(all="ignore"):
         run_encoded(no_edge_of(algebra), every, M, N, P, None, algebra if problem.accumulate else None)
@@ -44,6 +47,16 @@ def multiply(M: Array, N: Array, P: Array, algebra: Algebra, tile: int, accumula
             if accumulate:
                 sums = algebra.add(P[here].astype(algebra.partial.numpy), sums)
             P[here] = sums.astype(algebra.result.numpy, copy=False)
+
+
+def multiply_ordered(M: Array, N: Array, P: Array, algebra: Algebra, tile: int, accumulate: bool) -> None:
+    """One product with the bits that `reproducible=` specifies."""
+    if is_plus_times(algebra.semiring):
+        sums = ordered_product(M, N, algebra.partial.numpy, P if accumulate else None)
+    else:
+        multiply(M, N, P, algebra, tile, accumulate)
+        sums = canonical(P + P.dtype.type(0))
+    P[...] = sums.astype(algebra.result.numpy, copy=False)
 
 
 def partial_sums(M: Array, N: Array, algebra: Algebra, tile: int) -> Array:

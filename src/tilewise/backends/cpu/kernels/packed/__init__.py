@@ -3,4 +3,4 @@
 from tilewise.backends.cpu.family import family
 from tilewise.backends.cpu.kernels.packed import model, text
 
-PACKED = family("packed", model, text.packed_module, KC=model.KC)
+PACKED = family("packed", model, text.packed_module, KC=model.KC, k_order=True)

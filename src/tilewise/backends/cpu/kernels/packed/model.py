@@ -35,7 +35,8 @@ def needs_block(a: Arithmetic) -> bool:
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     m, k, n = x.m, x.k, x.n
     own = needs_block(a) or not x.rows_of_P or (cut.symmetric and x.onto)
-    tasks_k, task_k = (1, k) if a.tracks_arg or a.bits else split_k(m, k, n, cut.KC)
+    whole = a.tracks_arg or a.bits or (a.ordered and x.onto)
+    tasks_k, task_k = (1, k) if whole else split_k(m, k, n, cut.KC, a.ordered)
     if x.workers > 1 and x.members == 1 and tasks_k == 1 and not own:
         return shared_strips(a, cut, x)
     own = own and tasks_k == 1

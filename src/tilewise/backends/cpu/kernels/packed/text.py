@@ -33,6 +33,7 @@ BLOCK = "i64 mc, i64 nc, i64 kc, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i1 f
 MULTIPLY = (
     "ptr job, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i64 m, i64 k, i64 n, i1 fresh, i64 k0, ptr space, i64 below"
 )
+READ = "ptr block, i64 row_b, i64 plane, ptr P, i64 row_p, i64 col_p, i64 rows, i64 cols"
 WRITE = (
     "ptr block, i64 row_b, i64 plane, ptr P, i64 row_p, i64 col_p, ptr arg, i64 row_a, i64 col_a, "
     "i64 rows, i64 cols, i64 onto, i64 below"
@@ -56,12 +57,13 @@ def module_around(a: Arithmetic, pack_m: IRFunction, pack_n: IRFunction, write: 
         block_function(a, forms),
         multiply_function(a),
         write,
+        *([read_function(a)] if a.ordered else []),
         run_function(a),
         reduce_function(a),
         *([] if needs_block(a) else [_against_strip(a), *strip_functions(a)]),
         *([] if needs_block(a) or a.rounds else [mirror_function(a)]),
     ]
-    return module(functions)
+    return module(functions, a.float_state)
 
 
 def block_function(a: Arithmetic, forms: list[TileForm]) -> IRFunction:
@@ -173,9 +175,15 @@ def run_function(a: Arithmetic) -> IRFunction:
         """The piece is computed in `partial`, row-major, in the workspace; then it is stored to P."""
         row_b = f.div(task_n, a.columns)
         plane, after = _after_block(f, a, t.workspace, f.mul(task_m, row_b))
-        call(t.workspace, row_b, plane, "true", after)
+        if a.ordered:
+            with f.when(f.negated(fresh)):
+                f.invoke("read", READ, block=t.workspace, row_b=row_b, plane=plane, P=t.P, row_p=row_p, col_p=col_p,
+                    rows=t.rows, cols=t.cols)  # fmt: skip
+        call(t.workspace, row_b, plane, fresh if a.ordered else "true", after)
         place, row_a, col_a = _place_of_arg(f, job, a, t.member, t.i, t.j)
         block = {"block": t.workspace, "row_b": row_b, "plane": plane, "rows": t.rows, "cols": t.cols, "onto": onto}
+        if a.ordered:  # chains are added to what P holds, one after the other
+            block["onto"] = "0"
         f.invoke(
             "write", WRITE, **block, P=t.P, row_p=row_p, col_p=col_p, arg=place, row_a=row_a, col_a=col_a, below=below
         )
@@ -244,7 +252,7 @@ def write_function(a: Arithmetic) -> IRFunction:
             place = f.at(element, "%P", f.mul(row, "%row_p"), f.mul(col.index, "%col_p"))
 
             def keep(value: Value) -> None:
-                store(f, a.target, a.partial, a.result, value, place, lanes)
+                store(f, a.target, a.partial, a.result, a.canonical(f, value, lanes), place, lanes, clear=a.ordered)
 
             def onto() -> None:
                 old = load(f, a.target, a.result, a.partial, place, lanes)
@@ -262,11 +270,14 @@ def write_function(a: Arithmetic) -> IRFunction:
         new = masked_load(f, a, f.at(a.kind, "%block", f.mul(row, "%row_b"), start), mask)
         place = f.at(element, "%P", f.mul(row, "%row_p"), start)
 
+        def keep(value: Value) -> None:
+            masked_result(f, a, a.canonical(f, value, a.lanes)[0], place, mask)
+
         def onto() -> None:
             old = masked_source(f, a, a.result, place, mask)
-            masked_result(f, a, a.renderer(f, a.lanes).value(a.add, (old,), (new,))[0], place, mask)
+            keep(a.renderer(f, a.lanes).value(a.add, (old,), (new,)))
 
-        f.either(f.test("eq", "%onto", 0), lambda: masked_result(f, a, new, place, mask), onto)
+        f.either(f.test("eq", "%onto", 0), lambda: keep((new,)), onto)
 
     lanes = 1 if a.tracks_arg else a.lanes
     side_by_side = f.test("eq", "%col_p", 1)
@@ -281,6 +292,19 @@ def write_function(a: Arithmetic) -> IRFunction:
             f.either(side_by_side, partial(under_mask, row.index, bulk), one_by_one)
         else:
             one_by_one()
+    return f
+
+
+def read_function(a: Arithmetic) -> IRFunction:
+    """Load a row-major block of `partial` from P: any strides, P's dtype."""
+    f = IRFunction("read", READ)
+    element = f"[{a.result.itemsize} x i8]"
+    with f.loop(0, "%rows") as row, f.loop(0, "%cols") as col:
+        place = f.at(element, "%P", f.mul(row.index, "%row_p"), f.mul(col.index, "%col_p"))
+        real = f.at(a.kind, "%block", f.mul(row.index, "%row_b"), col.index)
+        places = [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
+        for value, to in zip(load(f, a.target, a.result, a.partial, place, 1), places, strict=True):
+            f.store(a.kind, value, to)
     return f
 
 
@@ -309,13 +333,22 @@ def reduce_function(a: Arithmetic) -> IRFunction:
                 real = f.at(a.kind, base, f.mul(k_split, whole), col.index)
                 return [real] if a.parts == 1 else [real, f.at(a.kind, real, size)]
 
-            render, zeros = a.renderer(f, lanes), [(kind, zero) for zero in a.zeros(lanes)]
-            with f.loop(0, tasks_k, REDUCED, zeros) as g:
-                with f.loop(g.index, f.lower(f.add(g.index, REDUCED), tasks_k), 1, zeros) as s:
+            def summed(start: str, stop: str, first: list[tuple[str, str]]) -> list[str]:
+                with f.loop(start, stop, 1, first) as s:
                     more = tuple(f.load(kind, p, a.bytes) for p in part(s.index))
                     s.next = list(render.value(a.add, tuple(s.values), more))
-                g.next = list(render.value(a.add, tuple(g.values), tuple(s.values)))
-            for value, p in zip(g.values, part("0"), strict=True):
+                return s.values
+
+            render = a.renderer(f, lanes)
+            if a.ordered:  # each part is one chain
+                totals = summed("1", tasks_k, [(kind, f.load(kind, p, a.bytes)) for p in part("0")])
+            else:
+                zeros = [(kind, zero) for zero in a.zeros(lanes)]
+                with f.loop(0, tasks_k, REDUCED, zeros) as g:
+                    group = summed(g.index, f.lower(f.add(g.index, REDUCED), tasks_k), zeros)
+                    g.next = list(render.value(a.add, tuple(g.values), tuple(group)))
+                totals = g.values
+            for value, p in zip(totals, part("0"), strict=True):
                 f.store(kind, value, p, a.bytes)
 
     bulk = f.mul(f.div(n, a.lanes), a.lanes)

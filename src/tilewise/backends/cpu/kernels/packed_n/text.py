@@ -43,8 +43,9 @@ def packed_n_module(a: Arithmetic) -> str:
         group_function(a, form(a)),
     ]
     if not a.same_storage:
-        return module([*tiles, write_function(a), widen_function(a), _pack_strips(a), _rows(a), _run_half(a)])
-    return module([*tiles, _run(a), _against_strip(a), *strip_functions(a)])
+        halves = [write_function(a), widen_function(a), _pack_strips(a), _rows(a), _run_half(a)]
+        return module([*tiles, *halves], a.float_state)
+    return module([*tiles, _run(a), _against_strip(a), *strip_functions(a)], a.float_state)
 
 
 def group_function(a: Arithmetic, form: ExactForm) -> IRFunction:

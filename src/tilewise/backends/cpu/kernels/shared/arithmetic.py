@@ -18,12 +18,31 @@ from tilewise.algebra.to_llvm import (
     operands_swapped,
     part,
     scalar_kind,
+    splat,
     vector,
 )
 from tilewise.backends.cpu.runtime.target import Target
 from tilewise.core.blocking import AMX_TILE, is_heavy, register_tile
-from tilewise.system.llvm_text import IRFunction
+from tilewise.system.llvm_text import Around, IRFunction
 from tilewise.system.once import once
+
+NAN = {"float": "0x7FF8000000000000", "double": "0x7FF8000000000000"}  # quiet, positive, no payload, as LLVM writes it
+
+X86_STATE = Around(
+    """  %state = alloca [2 x i32]
+  %usual = getelementptr i32, ptr %state, i64 1
+  store i32 8064, ptr %usual
+  call void @llvm.x86.sse.stmxcsr(ptr %state)
+  call void @llvm.x86.sse.ldmxcsr(ptr %usual)
+""",
+    "  call void @llvm.x86.sse.ldmxcsr(ptr %state)\n",
+    ("declare void @llvm.x86.sse.ldmxcsr(ptr)", "declare void @llvm.x86.sse.stmxcsr(ptr)"),
+)
+ARM_STATE = Around(
+    "  %state = call i64 @llvm.aarch64.get.fpcr()\n  call void @llvm.aarch64.set.fpcr(i64 0)\n",
+    "  call void @llvm.aarch64.set.fpcr(i64 %state)\n",
+    ("declare i64 @llvm.aarch64.get.fpcr()", "declare void @llvm.aarch64.set.fpcr(i64)"),
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +63,7 @@ class Arithmetic:
     pairs: bool = False  # complex numbers read in place: dtypes are those of a part, N and P have twice the columns
     amx: bool = False  # the microkernel multiplies AMX tiles, `k_pack` k to each word of 32 bits
     rounds: bool = False  # the microkernel has all k of its sums, and rounds them to P's elements
+    ordered: bool = False  # sums are chains of fused multiply-adds in the order of k (`core.reproducible`)
 
     def __hash__(self) -> int:
         """Computed once: it is part of the key of every kernel."""
@@ -182,6 +202,11 @@ class Arithmetic:
         return "i32" if self.spread > 1 else vector(self.kind, self.repeats)
 
     @once
+    def float_state(self) -> Around | None:
+        """Ordered products round to nearest and keep subnormal numbers, whatever state the calling thread is in."""
+        return None if not self.ordered else ARM_STATE if self.target.by_lane else X86_STATE
+
+    @once
     def cell(self) -> str:
         """The type of what the microkernel of packed panels writes."""
         return self.element_p if self.rounds else self.kind
@@ -222,7 +247,25 @@ class Arithmetic:
 
     def renderer(self, f: IRFunction, lanes: int, quiet: bool = False) -> Renderer:
         """`quiet`: the operands of mul hold no signalling NaN."""
-        return Renderer(f, self.partial, lanes, self.target.has_vrange, self.target.has_fminnm, quiet)
+        has = self.target.has_vrange, self.target.has_fminnm
+        return Renderer(f, self.partial, lanes, *has, quiet, rounds_once=self.ordered)
+
+    def canonical(self, f: IRFunction, value: Value, lanes: int) -> Value:
+        """Ordered sums as they are stored: NaN has one bit pattern, and a min or max of zeros is +0."""
+        if not self.ordered:
+            return value
+        kind, mask = vector(self.kind, lanes), vector("i1", lanes)
+        if is_plain(self.add, "add"):
+            nan = splat(NAN[self.kind], self.kind, lanes)
+            return tuple(
+                f.op(f"select {mask} {f.op(f'fcmp uno {kind} {x}, {x}')}, {kind} {nan}, {kind} {x}") for x in value
+            )
+        return tuple(
+            f.op(f"fadd {kind} {x}, {zero}") for x, zero in zip(value, self.positive_zeros(lanes), strict=True)
+        )
+
+    def positive_zeros(self, lanes: int) -> Value:
+        return constant(0.0, self.partial, lanes)
 
     @once
     def keeps_k_order(self) -> bool:
@@ -267,6 +310,7 @@ def arithmetic(
     pairs: bool = False,
     amx: bool = False,
     rounds: bool = False,
+    ordered: bool = False,
 ) -> Arithmetic:
     """The arithmetic of an algebra. `swapped` computes Pᵀ = Nᵀ ⊗ Mᵀ: M and N are exchanged, and so are x and y of
     mul."""
@@ -283,4 +327,6 @@ def arithmetic(
         return Arithmetic(add, mul, 0.0, real, real, real, real, target, pairs=True)
     partial = DTYPES["int32"] if k_pack > 1 and algebra.partial.kind in "iu" else algebra.partial
     dtypes = partial, source_m, source_n, algebra.result
-    return Arithmetic(add, mul, algebra.zero, *dtypes, target, arg, bits, k_pack, amx=amx, rounds=rounds)
+    return Arithmetic(
+        add, mul, algebra.zero, *dtypes, target, arg, bits, k_pack, amx=amx, rounds=rounds, ordered=ordered
+    )

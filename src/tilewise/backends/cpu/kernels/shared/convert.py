@@ -71,8 +71,11 @@ def as_number(f: IRFunction, truth: str, dtype: DType, lanes: int) -> Value:
     return (real, constant(0, inner, lanes)[0]) if dtype.kind == "c" else (real,)
 
 
-def store(f: IRFunction, target: Target, partial: DType, result: DType, value: Value, address: str, lanes: int) -> None:
-    """Store registers of `partial` as `lanes` contiguous elements of dtype `result`."""
+def store(
+    f: IRFunction, target: Target, partial: DType, result: DType, value: Value, address: str, lanes: int, *,
+    clear: bool = False,
+) -> None:  # fmt: skip
+    """Store registers of `partial` as `lanes` contiguous elements of dtype `result`; `clear` as in `narrow`."""
     kind, align = scalar_kind(result), part(result).itemsize
     if result.kind == "c":
         pair = vector(kind, 2 * lanes)
@@ -83,7 +86,7 @@ def store(f: IRFunction, target: Target, partial: DType, result: DType, value: V
             both = f.shuffle(vector(kind, lanes), value[0], value[1], alternating(lanes))
         f.store(pair, both, address, align)
         return
-    raw = narrow(f, target, partial, result, value[0], lanes)
+    raw = narrow(f, target, partial, result, value[0], lanes, clear=clear)
     f.store(vector(kind, lanes), raw, address, align)
 
 

@@ -278,7 +278,7 @@ class _ExactTile:
 
         def keep(values: list[str]) -> None:
             for value, place, mask in zip(values, places, masks, strict=True):
-                store_lanes(f, a, value, place, a.lanes, mask)
+                store_lanes(f, a, a.canonical(f, (value,), a.lanes)[0], place, a.lanes, mask)
 
         def onto() -> None:
             olds = [load_lanes(f, a, place, a.lanes, mask) for place, mask in zip(places, masks, strict=True)]
@@ -294,7 +294,8 @@ class _ExactTile:
             row, v = divmod(cell, form.vectors)
             line = f.at(a.element_p, self.out[0], f.mul("%row_out", row))
             place = f.at(a.element_p, line, self.last if v == form.vectors - 1 else v * a.lanes)
-            rounded = narrow(f, a.target, a.partial, a.result, total, a.lanes, clear=a.fused)
+            (total,) = a.canonical(f, (total,), a.lanes)
+            rounded = narrow(f, a.target, a.partial, a.result, total, a.lanes, clear=a.fused or a.ordered)
             if not self.masked or v < form.vectors - 1:
                 f.store(kind, rounded, place, a.result.itemsize)
             elif a.target.cheap_masks:
@@ -314,8 +315,11 @@ class _ExactTile:
                 with f.when(f.test("sgt", "%cols", lane)):
                     value, cell = f.op(f"extractelement {a.vector} {total}, i32 {lane}"), f.at(a.kind, place, lane)
 
+                    def keep(value: str = value, cell: str = cell) -> None:
+                        f.store(a.kind, a.canonical(f, (value,), 1)[0], cell)
+
                     def onto(value: str = value, cell: str = cell) -> None:
                         old = f.load(a.kind, cell, a.bytes)
-                        f.store(a.kind, single.value(a.add, (old,), (value,))[0], cell)
+                        keep(single.value(a.add, (old,), (value,))[0], cell)
 
-                    f.either("%first", lambda value=value, cell=cell: f.store(a.kind, value, cell), onto)  # type: ignore[misc]
+                    f.either("%first", keep, onto)

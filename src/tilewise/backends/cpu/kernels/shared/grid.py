@@ -40,7 +40,12 @@ def sum_sets(a: Arithmetic, form: ExactForm, rows: int) -> int:
     its width, nor for more rows: the sizes of tiles depend on the number of threads, and a cell's bits must not. No
     grid mixes tiles of one row with others, and no task has a single last row (`tasks.no_single_last_row`)."""
     sets = 1
-    while rows == 1 and tallest(a, form) > 2 and 2 * sets * widest(a, form, 1) <= a.target.registers * 3 // 4:
+    while (
+        rows == 1
+        and not a.ordered
+        and tallest(a, form) > 2
+        and 2 * sets * widest(a, form, 1) <= a.target.registers * 3 // 4
+    ):
         sets *= 2
     return sets
 

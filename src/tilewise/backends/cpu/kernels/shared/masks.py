@@ -67,7 +67,7 @@ def masked_store(f: IRFunction, a: Arithmetic, value: str, place: str, mask: str
 
 def masked_result(f: IRFunction, a: Arithmetic, value: str, place: str, mask: str) -> None:
     """Store the lanes under the mask as P's elements."""
-    store_rounded(f, a, narrow(f, a.target, a.partial, a.result, value, a.lanes), place, mask)
+    store_rounded(f, a, narrow(f, a.target, a.partial, a.result, value, a.lanes, clear=a.ordered), place, mask)
 
 
 def store_rounded(f: IRFunction, a: Arithmetic, raw: str, place: str, mask: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.algebra.to_llvm import constant, vector
+from tilewise.algebra.to_llvm import Value, constant, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.masks import load_lanes, store_lanes, vector_loop
 from tilewise.backends.cpu.kernels.shared.tile import index_kind
@@ -31,16 +31,15 @@ def _masked(a: Arithmetic) -> IRFunction:
                 for number in range(a.parts)
             )
 
-            def fresh() -> None:
-                for value, place in zip(sums, places, strict=True):
+            def keep(values: Value) -> None:
+                for value, place in zip(a.canonical(f, values, lanes), places, strict=True):
                     store_lanes(f, a, value, place, lanes, mask)
 
             def onto() -> None:
                 old = tuple(load_lanes(f, a, place, lanes, mask) for place in places)
-                for value, place in zip(a.renderer(f, lanes).value(a.add, old, sums), places, strict=True):
-                    store_lanes(f, a, value, place, lanes, mask)
+                keep(a.renderer(f, lanes).value(a.add, old, sums))
 
-            f.either("%first", fresh, onto)
+            f.either("%first", lambda: keep(sums), onto)
 
         vector_loop(f, a, "%cols", columns)
     return f
@@ -63,6 +62,6 @@ def _with_args(a: Arithmetic) -> IRFunction:
             f.store("i64", none, arg)
         old = f.load(a.kind, cell)
         with f.when(a.better(f, new, old, 1)):
-            f.store(a.kind, new, cell)
+            f.store(a.kind, a.canonical(f, (new,), 1)[0], cell)
             f.store("i64", f.add(count, "%k0"), arg)
     return f

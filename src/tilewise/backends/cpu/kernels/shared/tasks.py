@@ -18,6 +18,7 @@ STEPS_PER_THREAD = 2**15  # vector steps that justify a thread: about five micro
 STEPS_PER_ACCESS = 8
 AMX_BLOCK = 512  # with AMX, which multiplies so fast that packing the operands of smaller blocks costs a fifth
 OWN_BLOCK = 384  # most rows and columns of a piece that a task computes in its own block
+CHAINS = 64  # most splits of ordered sums
 SPLIT, SPLITS = 4096, 16  # where P is small, k is split into at most SPLITS parts of at least SPLIT
 # least bytes of M and N per k split where they are read once, and most splits: each takes some microseconds, and many
 # threads have a few each
@@ -121,10 +122,12 @@ def shared_strips(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     )  # fmt: skip
 
 
-def split_k(m: int, k: int, n: int, KC: int) -> tuple[int, int]:
-    """The number of k splits, and their length."""
-    if m * n > SMALL_P or k < TALL_K:
+def split_k(m: int, k: int, n: int, KC: int, ordered: bool = False) -> tuple[int, int]:
+    """The number of k splits, and their length; of ordered sums each chain is one."""
+    if m * n > SMALL_P or k < TALL_K or (ordered and k > CHAINS * KC):
         return 1, k
+    if ordered:
+        return -(-k // KC), KC
     count = min(SPLITS, k // SPLIT)
     each = math.ceil(math.ceil(k / count) / KC) * KC
     return -(-k // each), each

@@ -184,6 +184,7 @@ class _PackedTile:
                 if onto:
                     old = tuple(f.load(a.vector, place, a.bytes) for place in places)
                     total = self.render.value(a.add, old, total)
+                total = a.canonical(f, total, a.lanes)
                 for register, place in zip(total, places, strict=True):
                     f.store(a.vector, register, place, a.bytes)
 

@@ -7,6 +7,7 @@ from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks
 from tilewise.core.blocking import Blocking, RegisterTile
 from tilewise.core.problem import Problem
+from tilewise.core.reproducible import CHAIN
 
 IDEA = "a call that costs more than its arithmetic"
 STEPS = 2048  # up to this many steps the call dominates
@@ -16,7 +17,7 @@ DOTS = 6  # most k of a stack of dot products: 10000x8 float32 took 1.1 times as
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return problem.in_place
+    return problem.in_place and not (problem.ordered and problem.k > CHAIN)
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:

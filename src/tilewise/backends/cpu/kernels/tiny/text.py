@@ -6,7 +6,7 @@ array objects, whose first field after the header is the address of their elemen
 
 from __future__ import annotations
 
-from tilewise.algebra.to_llvm import vector
+from tilewise.algebra.to_llvm import Value, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import load_lanes, store_lanes, vector_loop
@@ -14,7 +14,7 @@ from tilewise.system.llvm_text import IRFunction, module
 
 
 def tiny_module(a: Arithmetic) -> str:
-    return module([_member(a), _run(a), _enter()])
+    return module([_member(a), _run(a), _enter()], a.float_state)
 
 
 def _member(a: Arithmetic) -> IRFunction:
@@ -38,11 +38,14 @@ def _member(a: Arithmetic) -> IRFunction:
                 p.next = list(render.accumulate(a.add, a.mul, (p.values[0],), (x,), (y,)))
             total, place = p.values[0], f.at(a.kind, P, f.mul(i.index, row_p))
 
+            def keep(value: Value) -> None:
+                store_lanes(f, a, a.canonical(f, value, lanes)[0], place, lanes, mask)
+
             def onto() -> None:
                 old = load_lanes(f, a, place, lanes, mask)
-                store_lanes(f, a, render.value(a.add, (old,), (total,))[0], place, lanes, mask)
+                keep(render.value(a.add, (old,), (total,)))
 
-            f.either(fresh, lambda: store_lanes(f, a, total, place, lanes, mask), onto)
+            f.either(fresh, lambda: keep((total,)), onto)
 
     def by_vectors() -> None:
         vector_loop(f, a, n, columns)
@@ -59,9 +62,9 @@ def _member(a: Arithmetic) -> IRFunction:
             place = f.at(a.kind, "%P", f.mul(i.index, row_p), f.mul(j.index, col_p))
             with f.when(f.negated(fresh)):
                 old = f.load(a.kind, place)
-                f.store(a.kind, a.renderer(f, 1).value(a.add, (old,), (total,))[0], place)
+                f.store(a.kind, a.canonical(f, a.renderer(f, 1).value(a.add, (old,), (total,)), 1)[0], place)
             with f.when(fresh):
-                f.store(a.kind, total, place)
+                f.store(a.kind, a.canonical(f, (total,), 1)[0], place)
 
     f.either(lined_up, by_vectors, one_by_one)
     return f

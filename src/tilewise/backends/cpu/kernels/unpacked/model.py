@@ -123,7 +123,7 @@ def KC(problem: Problem) -> int:
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     """K splits of a long k where P is small. Else rows or columns of P, whichever are more; rows where writing P
     dominates and there are enough: columns would be written in pieces, and two threads took up to 2.5 times as long."""
-    if x.k >= TALL_K and x.m <= SKINNY and x.n * a.bytes <= THIN_ROW:
+    if x.k >= TALL_K and x.m <= SKINNY and x.n * a.bytes <= THIN_ROW and not a.ordered:
         count, each = split_k_contiguous(x, (x.m + x.n) * a.bytes)
         if count > 1:
             sums = x.members * count * x.m * x.n * a.bytes

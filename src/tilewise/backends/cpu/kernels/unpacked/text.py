@@ -28,7 +28,8 @@ def unpacked_module(a: Arithmetic) -> str:
     grids = (part for form in forms(a) for part in grid_functions(a, form))
     places = Numbers("places", REMEMBERED)
     sums = [write_function(a), reduce_function(a)]
-    return module([*grids, places, _is_new(), _touch(a), _piece(a), _run(a), _enter(), *sums])
+    parts = [*grids, places, _is_new(), _touch(a), _piece(a), _run(a), _enter(), *sums]
+    return module(parts, a.float_state)
 
 
 def forms(a: Arithmetic) -> list[ExactForm]:

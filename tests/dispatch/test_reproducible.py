@@ -1,0 +1,88 @@
+"""`reproducible=` is part of a call's key, and is honoured or refused on every route."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise.errors import DeviceError, TilewiseError, UsageError
+
+EVERYWHERE = {"reproducible": "everywhere"}
+
+
+def operands(dtype: type = np.float32) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2)
+    return rng.standard_normal((9, 800)).astype(dtype), rng.standard_normal((800, 5)).astype(dtype)
+
+
+def test_calls_with_and_without_it_are_kept_apart():
+    M, N = operands()
+    want = tw.matmul(M, N, kernel="reference", **EVERYWHERE).tobytes()
+    for _ in range(3):
+        usual, defined = tw.matmul(M, N).tobytes(), tw.matmul(M, N, **EVERYWHERE).tobytes()
+        assert defined == want
+        assert usual != want
+
+
+def test_problems_and_plans_carry_it():
+    M, N = operands()
+    plan = tw.plan(M, N, **EVERYWHERE)
+    assert plan.problem.reproducible == "everywhere"
+    assert plan.to_json()["problem"]["reproducible"] == "everywhere"
+    assert "reproducible" not in tw.plan(M, N).to_json()["problem"]
+    assert plan.blocking.KC == 512
+
+
+@pytest.mark.parametrize("value", ["bits", "", 1, True, ["batch"]])
+def test_other_values_are_refused(value):
+    M, N = operands()
+    for function in (tw.matmul, tw.plan):
+        with pytest.raises(UsageError, match="'batch', 'everywhere'"):
+            function(M, N, reproducible=value)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"bias": np.ones(5, np.float32)}, "bias="),
+        ({"activation": "relu"}, "activation="),
+        ({"alpha": 2.0}, "alpha="),
+        ({"memory": "1GB"}, "reproducible="),
+        ({"semiring": "logaddexp_plus"}, "no defined bits for logaddexp_plus over float32"),
+        ({"semiring": tw.Semiring("square", add=lambda x, y: x + y, mul=lambda x, y: x * y * y, zero=0)}, "square"),
+    ],
+)
+def test_what_it_does_not_specify_is_refused(keywords, words):
+    M, N = operands()
+    with pytest.raises(UsageError, match=words):
+        tw.matmul(M, N, **EVERYWHERE, **keywords)
+
+
+def test_routes_without_it_refuse_it():
+    M, N = operands()
+    with pytest.raises(DeviceError, match="no kernel on"):
+        tw.matmul(M, N, device="simt", **EVERYWHERE)
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(UsageError, match="dense"):
+        tw.matmul(sparse.csr_array(M), N, **EVERYWHERE)
+
+
+def test_libraries():
+    M, N = operands()
+    want = tw.matmul(M, N, **EVERYWHERE).tobytes()
+    torch = pytest.importorskip("torch")
+    A, B = torch.from_numpy(M), torch.from_numpy(N)
+    for _ in range(2):
+        assert tw.matmul(A, B, **EVERYWHERE).numpy().tobytes() == want
+    with pytest.raises(UsageError, match="reproducible="):
+        tw.matmul(A.requires_grad_(), B, **EVERYWHERE)
+    with pytest.raises(TilewiseError, match="reproducible="):
+        torch.func.vmap(lambda x: tw.matmul(x, B, **EVERYWHERE))(A.detach()[None])
+
+
+def test_integers_and_truths_have_it_already():
+    M, N = (x.astype(np.int32) for x in operands())
+    for ring, left, right in (("plus_times", M, N), ("min_plus", M, N), ("lor_land", M > 0, N > 0)):
+        how = {"semiring": ring}
+        assert tw.plan(left, right, **how, **EVERYWHERE).blocking == tw.plan(left, right, **how).blocking
