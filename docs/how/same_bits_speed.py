@@ -39,11 +39,11 @@ def ratio(m, k, n, dtype, chance):
     """Least seconds of either call, taken in turn, over half a second."""
     M, N = (chance.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, n)))
     P, took, end = np.empty((m, n), dtype), ([], []), time.perf_counter() + 0.5
-    ways = ({"out": P, "precision": "high"}, {"out": P, "reproducible": "everywhere"})
-    for how in ways:
+    calls = ({"out": P, "precision": "high"}, {"out": P, "reproducible": "everywhere"})
+    for how in calls:
         tw.matmul(M, N, **how)
     while len(took[1]) < 5 or time.perf_counter() < end:
-        for times, how in zip(took, ways, strict=True):
+        for times, how in zip(took, calls, strict=True):
             start = time.perf_counter()
             tw.matmul(M, N, **how)
             times.append(time.perf_counter() - start)

@@ -43,7 +43,7 @@ def test_other_values_are_refused(value):
 
 
 @pytest.mark.parametrize(
-    ("keywords", "words"),
+    ("keywords", "message"),
     [
         ({"bias": np.ones(5, np.float32)}, "bias="),
         ({"activation": "relu"}, "activation="),
@@ -53,9 +53,9 @@ def test_other_values_are_refused(value):
         ({"semiring": tw.Semiring("square", add=lambda x, y: x + y, mul=lambda x, y: x * y * y, zero=0)}, "square"),
     ],
 )
-def test_what_it_does_not_specify_is_refused(keywords, words):
+def test_what_it_does_not_specify_is_refused(keywords, message):
     M, N = operands()
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(UsageError, match=message):
         tw.matmul(M, N, **EVERYWHERE, **keywords)
 
 

@@ -38,13 +38,13 @@ def fingerprint(P: Any, /) -> str:
     if operand.host is None:
         raise DeviceError(f"P is on {operand.device}: copy it to the host, its fingerprint is that of its bytes")
     host = operand.array if isinstance(operand.array, np.ndarray) else operand.host
-    little = np.ascontiguousarray(host).reshape(host.shape)
-    if sys.byteorder == "big" and little.dtype.isnative:
-        little = little.byteswap()
-    elif not little.dtype.isnative:
-        little = little.astype(little.dtype.newbyteorder("<"))
+    contiguous = np.ascontiguousarray(host).reshape(host.shape)
+    if sys.byteorder == "big" and contiguous.dtype.isnative:
+        contiguous = contiguous.byteswap()
+    elif not contiguous.dtype.isnative:
+        contiguous = contiguous.astype(contiguous.dtype.newbyteorder("<"))
     head = f"{operand.dtype.name} {'x'.join(map(str, host.shape))}\n".encode()
-    return f"bits{DEFINITION}-{hashlib.sha256(head + little.tobytes()).hexdigest()[:32]}"
+    return f"bits{DEFINITION}-{hashlib.sha256(head + contiguous.tobytes()).hexdigest()[:32]}"
 
 
 def drawn(count: int, dtype: str, seed: int) -> Array:

@@ -245,7 +245,7 @@ def test_every_instruction_set_compiles(name: str) -> None:
         assert compile.object_code(text, target)
 
 
-def test_the_plan_says_the_order_of_sums() -> None:
+def test_a_plan_has_the_order_of_sums() -> None:
     x = np.ones((4, 4), np.float32)
     assert any("chains of 512" in note for note in tw.plan(x, x, reproducible="everywhere").notes)
     assert not any("chains" in note for note in tw.plan(x, x).notes)
