@@ -40,8 +40,7 @@ from tilewise.emulator.host import header_cache, translation_unit
 from tilewise.emulator.host.header_cache import Headers
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.program_report import ANNOUNCED
-from tilewise.emulator.parse.declared import Declared, Entities
-from tilewise.emulator.parse.reading import Names
+from tilewise.emulator.parse.declared import Declared, Entities, Names
 from tilewise.errors import TilewiseError
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|<<<|>>>|[-+*/%&|^=<>!]=?|\S|\s+")

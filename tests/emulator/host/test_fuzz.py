@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from seeds import next_seed
+from tilewise.emulator.host.lower.function import LoweredProgram
 from tilewise.emulator.host.lower.module import module_text
-from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.translation_unit import read_unit
-from tilewise.emulator.parse.read_entity import read_tokens
+from tilewise.emulator.parse.parser import read_tokens
 from tilewise.errors import TilewiseError
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -101,7 +101,7 @@ class Addresses:
 def lowered(path: Path) -> str:
     unit = read_unit(path, [], {})
     declared = read_tokens(unit.source, unit.tokens, unit.declared, library=False)
-    program = Program(unit.source, declared.entities, declared.names, Addresses())
+    program = LoweredProgram(unit.source, declared.entities, declared.names, Addresses())
     return module_text(program)
 
 

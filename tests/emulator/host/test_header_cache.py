@@ -6,9 +6,10 @@ from pathlib import Path
 from tilewise.emulator.host import header_cache
 from tilewise.emulator.host.header_cache import load_headers
 from tilewise.emulator.parse.declared import Declared
-from tilewise.emulator.parse.read_entity import read_tokens
+from tilewise.emulator.parse.parser import read_tokens
 from tilewise.emulator.sema.bodies import body_of
-from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
+from tilewise.emulator.sema.semantics import Semantics
+from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.emulator.source.lexer import tokenize
 from tilewise.emulator.source.source import Source
 
@@ -53,7 +54,7 @@ def test_a_body_belongs_to_the_program_that_read_it():
     assert function in second.entities.functions[function.name]
     source = Source("a.cu", "")
     bodies = [
-        body_of(SymbolTable(source, d.entities, d.names), function, Environment(scope=function.scope))
+        body_of(Semantics(source, d.entities, d.names), function, Environment(scope=function.scope))
         for d in (first, second)
     ]
     assert bodies[0] is not bodies[1]

@@ -15,10 +15,10 @@ from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.program import Program
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.packed_body import tokens_of
-from tilewise.emulator.parse.read_entity import read_tokens
+from tilewise.emulator.parse.parser import read_tokens
 from tilewise.emulator.parse.tree import Function
 from tilewise.emulator.parse.types import Record, Scalar, Type
-from tilewise.emulator.sema.constants import wrap
+from tilewise.emulator.sema.semantics import Semantics
 from tilewise.emulator.sema.symbol_table import SymbolTable
 from tilewise.emulator.sema.type_resolution import argument
 from tilewise.emulator.source import literal
@@ -94,7 +94,7 @@ def _parse(source: Source, defines: dict[str, str | int], tile: int | None, limi
     except RecursionError:
         raise LimitError(f"{source.name}: nested too deep") from None
     budget.enter("compiling")
-    table = SymbolTable(unit.source, declared.entities, declared.names)
+    table = Semantics(unit.source, declared.entities, declared.names)
     table.library_variables, table.supplied = library, supplied
     loaded = Loaded(unit.source, unit.macros, table, defines, tile, None, limits)
     for name, macro in unit.macros.items():
@@ -179,7 +179,7 @@ def template_values(loaded: Loaded, function: Function, launch: list[Any]) -> di
             given = types.FLOAT if parameter.is_type else (loaded.width, types.INT)
         if isinstance(given, tuple) and parameter.type is not None:
             type_ = loaded.table.resolve(parameter.type, loaded.compiler(out).env)
-            if isinstance(type_, types.Scalar) and wrap(type_, given[0]) != given[0]:
+            if isinstance(type_, types.Scalar) and types.wrap(type_, given[0]) != given[0]:
                 message = f"{parameter.name} = {given[0]} does not fit an {type_}"
                 raise loaded.source.error(message, function.line, function.column)
         out[parameter.name] = given

@@ -8,11 +8,8 @@ from typing import Any
 from tilewise.emulator.machine.leaves import NUMBERS, numeric
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Scalar, Type
-from tilewise.emulator.sema import layout, type_resolution, unify
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
 from tilewise.errors import KernelError
-
-LATE = (layout, type_resolution, unify)  # imported for the functions they provide
 
 
 class TypeResolver:

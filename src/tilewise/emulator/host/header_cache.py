@@ -11,7 +11,7 @@ from tilewise.emulator.host.known_headers import KNOWN, NEEDS
 from tilewise.emulator.host.sources import Sources, placed_tokens
 from tilewise.emulator.parse.declared import Declared
 from tilewise.emulator.parse.packed_body import pack
-from tilewise.emulator.parse.read_entity import read_tokens
+from tilewise.emulator.parse.parser import read_tokens
 from tilewise.emulator.source.lexer import Token
 from tilewise.emulator.source.preprocess import Macro, Preprocessor
 from tilewise.emulator.source.source import Source

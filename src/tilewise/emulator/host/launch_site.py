@@ -10,7 +10,7 @@ from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.parse.types import Scalar
 from tilewise.emulator.sema.bodies import body_of
-from tilewise.emulator.sema.constants import evaluate, wrap
+from tilewise.emulator.sema.constants import evaluate
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
 from tilewise.emulator.sema.type_resolution import argument as template_argument
 from tilewise.errors import KernelError
@@ -131,7 +131,7 @@ class HostNames:
             type_ = types.bare(self.table.resolve(written, self.environment))
         except (KernelError, Unknown):
             return value
-        return (wrap(type_, value[0]), type_) if isinstance(type_, Scalar) else value
+        return (types.wrap(type_, value[0]), type_) if isinstance(type_, Scalar) else value
 
     def _read(self, node: Any, target: tree.Launch) -> bool:
         """True once the launch was met."""
@@ -205,7 +205,7 @@ class HostNames:
             return tuple(int(part[0]) for part in found if part is not None)  # type: ignore[return-value]
         if len(given) == 1 and (inner := _components(given[0])) is not None:
             return self._three(inner)
-        sizes = [int(wrap(types.UINT, self.value(part)[0])) for part in given[:3]]
+        sizes = [int(types.wrap(types.UINT, self.value(part)[0])) for part in given[:3]]
         x, y, z = [*sizes, 1, 1, 1][:3]
         return x, y, z
 

@@ -12,9 +12,9 @@ from typing import Any
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.emulator.host.joined_files import declared_only, further_files
 from tilewise.emulator.host.lower.call import PREFIX
+from tilewise.emulator.host.lower.function import LoweredProgram
 from tilewise.emulator.host.lower.jit import compile_module
 from tilewise.emulator.host.lower.module import module_text
-from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.program_report import UNCONFINED
 from tilewise.emulator.host.runtime import (
@@ -41,7 +41,7 @@ from tilewise.emulator.host.runtime.sealing import reserve, seal
 from tilewise.emulator.host.runtime.session import FUNCTIONS, NEEDS, Session
 from tilewise.emulator.host.translation_unit import Copies, Unit, read_unit
 from tilewise.emulator.parse.declared import Declared
-from tilewise.emulator.parse.read_entity import read_tokens
+from tilewise.emulator.parse.parser import read_tokens
 from tilewise.errors import EngineError, FileError, KernelError, SandboxError, TilewiseError
 
 MAX_NOTED = 4  # entities that could not be parsed
@@ -129,7 +129,7 @@ def _build_once(
     ]
     entities = declared.entities
     session.faults.notes += [f"not read, and not used: {str(e).splitlines()[0]}" for e in entities.refusals[:MAX_NOTED]]
-    program = Program(unit.source, entities, declared.names, session.memory)
+    program = LoweredProgram(unit.source, entities, declared.names, session.memory)
     program.library_variables = known
     program.constants_are_written = True
     program.lenient = lenient

@@ -1,13 +1,56 @@
-"""Declarations of the files read so far, by qualified name."""
+"""Declarations of the files read so far, by qualified name, and the names that the parser knows from them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from tilewise.emulator.parse import tree
-from tilewise.emulator.parse.reading import Names
 from tilewise.errors import KernelError
+
+
+@dataclass
+class Names:
+    """Qualified names declared at file and namespace level."""
+
+    types: set[str] = field(default_factory=set)
+    class_templates: set[str] = field(default_factory=set)
+    function_templates: set[str] = field(default_factory=set)
+    namespaces: set[str] = field(default_factory=set)
+    using: list[str] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)  # using std::cout; namespace c = std::chrono
+    prototypes: set[str] = field(default_factory=set)  # functions that are declared in another function's body
+
+    def copy(self) -> Names:
+        return Names(
+            set(self.types), set(self.class_templates), set(self.function_templates), set(self.namespaces),
+            list(self.using), dict(self.aliases), set(self.prototypes),
+        )  # fmt: skip
+
+    def candidates(self, name: str, scope: str) -> Iterator[str]:
+        """The qualified names that `name` may refer to in `scope`, innermost first."""
+        head, _, rest = name.partition("::")
+        if name in self.aliases:
+            yield self.aliases[name]
+        elif head in self.aliases:
+            yield self.aliases[head] + ("::" + rest if rest else "")
+        while scope:
+            yield f"{scope}::{name}"
+            for used in self.using:
+                if used.startswith(scope + "::"):
+                    yield f"{used}::{name}"
+            scope = scope.rpartition("::")[0]
+        yield name
+        for used in self.using:
+            yield f"{used}::{name}"
+        if head == "std":  # std::sqrt, std::size_t: C names
+            yield rest
+        if name.startswith("cuda::std::"):  # libcu++'s names are those of the standard library
+            yield from self.candidates(name.removeprefix("cuda::"), scope)
+
+    def find(self, name: str, scope: str, among: set[str]) -> str | None:
+        return next((c for c in self.candidates(name, scope) if c in among), None)
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.parse import read_statement, read_type, tree
-from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.read_enum import enum
 from tilewise.emulator.parse.read_function import function_rest, template_head
 from tilewise.emulator.parse.reading import Reader
@@ -31,7 +30,7 @@ def defines(reader: Reader) -> bool:
     return False
 
 
-def class_definition(reader: Reader, out: Any, template: list[Any], given_name: str) -> tree.Class:
+def class_definition(reader: Reader, template: list[Any], given_name: str) -> tree.Class:
     token = reader.advance()
     alignment = _alignment(reader)
     if reader.token.kind == "name":
@@ -58,7 +57,7 @@ def class_definition(reader: Reader, out: Any, template: list[Any], given_name: 
             made.bases.append(read_type.specifiers(reader, set()))
             if not reader.take(","):
                 break
-    known = out.classes.setdefault(full, [])
+    known = reader.entities.classes.setdefault(full, [])
     if made.special is None:
         known.insert(0, made)
     else:
@@ -71,7 +70,7 @@ def class_definition(reader: Reader, out: Any, template: list[Any], given_name: 
         while not reader.at("}"):
             if reader.token.kind == "end":
                 raise reader.error("this { is never closed", token)
-            _member(reader, out, made, name)
+            _member(reader, made, name)
     reader.advance()
     made.complete = True
     return made
@@ -95,7 +94,7 @@ def _alignment(reader: Reader) -> Any:
             where: dict[str, Any] = {"line": inside[0].line, "column": inside[0].column}
             alignment = tree.SizeOf(read_type.type_id(reader), None, True, **where)
         else:
-            alignment = late.assignment(reader)
+            alignment = reader.assignment()
         reader.position = end
     return alignment
 
@@ -114,7 +113,7 @@ def unnamed_after_typedef(reader: Reader) -> str:
     return name
 
 
-def _member(reader: Reader, out: Any, made: tree.Class, name: str) -> None:
+def _member(reader: Reader, made: tree.Class, name: str) -> None:
     ahead = reader.position
     while reader.tokens[ahead].text in ("__host__", "__device__", "__forceinline__", "inline", "constexpr"):
         ahead += 1
@@ -129,20 +128,20 @@ def _member(reader: Reader, out: Any, made: tree.Class, name: str) -> None:
     elif text == "template":
         with reader.local_scope():
             found = template_head(reader)
-            _method_or_field(reader, out, made, name, found)
+            _method_or_field(reader, made, name, found)
     elif text == "friend":
-        _friend(reader, out, made)
+        _friend(reader, made)
     elif text in ("using", "typedef"):
         _member_type(reader, made)
     elif text == "enum":
-        type_ = enum(reader, out, made)
+        type_ = enum(reader, made)
         made.types[type_.type.name.rpartition("::")[2]] = type_
         reader.local_types[-1].add(type_.type.name.rpartition("::")[2])
         _fields(reader, made, type_, frozenset())
     elif text in ("struct", "class", "union") and _opens(reader):
         kept = reader.scope
         reader.scope = made.name
-        inner = class_definition(reader, out, made.template, "")
+        inner = class_definition(reader, made.template, "")
         reader.scope = kept
         short = inner.name.rpartition("::")[2]
         named = tree.TypeName(inner.name, own_arguments(made))  # with the template parameters of the enclosing class
@@ -154,7 +153,7 @@ def _member(reader: Reader, out: Any, made: tree.Class, name: str) -> None:
     elif text == "static_assert":
         reader.skip_past(";")
     else:
-        _method_or_field(reader, out, made, name, [])
+        _method_or_field(reader, made, name, [])
 
 
 def own_arguments(made: tree.Class) -> list[Any] | None:
@@ -164,15 +163,15 @@ def own_arguments(made: tree.Class) -> list[Any] | None:
     return [tree.TypeName(t.name) if t.is_type else tree.Name(t.name) for t in made.template]
 
 
-def _friend(reader: Reader, out: Any, made: tree.Class) -> None:
+def _friend(reader: Reader, made: tree.Class) -> None:
     """A friend function; of a class template, a function template."""
     reader.advance()
     if reader.token.text in ("class", "struct") or reader.peek().text == ";":
         reader.skip_past(";")
         return
-    before = {name: len(functions) for name, functions in out.functions.items()}
-    late.entity(reader, out, made.template)
-    for name, functions in out.functions.items() if made.template else ():
+    before = {name: len(functions) for name, functions in reader.entities.functions.items()}
+    reader.entity(made.template)
+    for name, functions in reader.entities.functions.items() if made.template else ():
         for function in functions[before.get(name, 0) :]:
             function.result = _with_arguments(function.result, made)
             for parameter in function.parameters:
@@ -213,25 +212,25 @@ def _member_type(reader: Reader, made: tree.Class) -> None:
     reader.expect(";")
 
 
-def _method_or_field(reader: Reader, out: Any, made: tree.Class, name: str, template: list[Any]) -> None:
+def _method_or_field(reader: Reader, made: tree.Class, name: str, template: list[Any]) -> None:
     specifiers: set[str] = set()
     reader.skip_attributes()
     while reader.token.text in read_type.STORAGE:
         specifiers.add(reader.advance().text)
     short = name.rpartition("::")[2]
     if reader.at(short) and reader.peek().text == "(":  # a constructor
-        method = function_rest(reader, out, None, specifiers, template, made)
+        method = function_rest(reader, None, specifiers, template, made)
         method.name = "<new>"
         made.methods.append(method)
         return
     if reader.at("~") or reader.at("operator"):
-        made.methods.append(function_rest(reader, out, None, specifiers, template, made))
+        made.methods.append(function_rest(reader, None, specifiers, template, made))
         return
     base = read_type.specifiers(reader, specifiers)
     mark = reader.position
     type_ = read_type.pointers(reader, base)
     if reader.at("operator") or (reader.token.kind == "name" and reader.peek().text == "("):
-        made.methods.append(function_rest(reader, out, type_, specifiers, template, made))
+        made.methods.append(function_rest(reader, type_, specifiers, template, made))
         return
     reader.position = mark
     _fields(reader, made, base, frozenset(specifiers))
@@ -251,13 +250,13 @@ def _fields(reader: Reader, made: tree.Class, base: Any, specifiers: frozenset[s
     reader.expect(";")
 
 
-def variable_template(reader: Reader, out: Any, base: Any, template: list[Any]) -> None:
+def variable_template(reader: Reader, base: Any, template: list[Any]) -> None:
     """template <class T> constexpr bool is_big = …: a class template whose constant is the value of `is_big<int>`."""
     item = read_statement.variable(reader, base, frozenset())
     reader.expect(";")
     name = f"{reader.scope}::{item.name}" if reader.scope else item.name
     made = tree.Class(name, "struct", template, scope=reader.scope, complete=True, library=reader.library)
     made.constants[tree.VALUE] = (None, item)
-    out.classes.setdefault(name, []).append(made)
+    reader.entities.classes.setdefault(name, []).append(made)
     reader.names.types.add(name)
     reader.names.class_templates.add(name)

@@ -7,44 +7,28 @@ from contextlib import suppress
 from typing import Any
 
 from tilewise.emulator.parse import read_statement, read_type, tree, types
-from tilewise.emulator.parse.declared import Declared, Entities
-from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.read_class import class_definition, defines, unnamed_after_typedef, variable_template
 from tilewise.emulator.parse.read_enum import enum, qualify
 from tilewise.emulator.parse.read_function import function_rest, template_head
 from tilewise.emulator.parse.reading import Reader
-from tilewise.emulator.source.lexer import Token
-from tilewise.emulator.source.source import Source
 from tilewise.errors import KernelError
 
 
-def read_tokens(source: Source, tokens: list[Token], before: Declared, library: bool) -> Declared:
-    """Parse all declarations and add them to `before`."""
-    out, names = before.entities, before.names
-    names.types |= set(types.NAMED) | {f"std::{n}" for n in types.NAMED}
-    reader = Reader(source, tokens, names, library=library)
-    reader.local_types[0], reader.local_templates = before.types, before.templates
-    late.local_entity = lambda r: _local_entity(r, out)
-    while reader.token.kind != "end":
-        _entity_or_refusal(reader, out)
-    return before
-
-
-def _entity_or_refusal(reader: Reader, out: Entities) -> None:
+def entity_or_refusal(reader: Reader) -> None:
     """One entity; an error is recorded and the entity skipped."""
     if (
-        reader.at("}") and not out.refusals and not reader.library
+        reader.at("}") and not reader.entities.refusals and not reader.library
     ):  # behind an entity that was skipped it may close that
         raise reader.error("this } closes nothing")
     start, scope, depth, locals_ = reader.position, reader.scope, reader.depth, len(reader.local_types)
     try:
-        entity(reader, out, [])
+        entity(reader, [])
     except (KernelError, RecursionError) as error:
         if reader.library:
             raise
         reader.position = min(reader.position, len(reader.tokens) - 1)
         refusal = error if isinstance(error, KernelError) else reader.error("this is nested too deep")
-        out.refusals.append(refusal)
+        reader.entities.refusals.append(refusal)
         reader.rewind(start)
         reader.angle, reader.scope, reader.depth = 0, scope, depth
         del reader.local_types[locals_:], reader.local_values[locals_:]
@@ -54,6 +38,7 @@ def _entity_or_refusal(reader: Reader, out: Entities) -> None:
         specifiers = {t.text for t in head[:opens]}
         if opens and head[-1].text != ";":
             launches = any(t.text == "<<<" for t in head)
+            out = reader.entities
             kept = out.refused if "__global__" in specifiers or launches else out.refused_functions
             kept.setdefault(head[opens - 1].text, refusal)
 
@@ -74,46 +59,46 @@ def skip_entity(reader: Reader) -> None:
             return
 
 
-def entity(reader: Reader, out: Entities, template: list[tree.TemplateParameter]) -> None:
+def entity(reader: Reader, template: list[tree.TemplateParameter]) -> None:
     text = reader.token.text
     if text in MISSPELT:
         raise reader.error(f"{text} is no CUDA keyword: {MISSPELT[text]} has two underscores on each side")
     if text == "main" and reader.peek().text == "(":  # main() { … } without its int, which compilers accept
-        function_rest(reader, out, tree.TypeFixed(types.INT), set(), template)
+        function_rest(reader, tree.TypeFixed(types.INT), set(), template)
         return
     known = ENTITIES.get(text)
-    if known is not None and known(reader, out, template):
+    if known is not None and known(reader, template):
         return
-    _function_or_variables(reader, out, template)
+    _function_or_variables(reader, template)
 
 
-def _empty(reader: Reader, out: Entities, template: list[Any]) -> bool:
+def _empty(reader: Reader, template: list[Any]) -> bool:
     reader.advance()
     return True
 
 
-def _extern(reader: Reader, out: Entities, template: list[Any]) -> bool:
+def _extern(reader: Reader, template: list[Any]) -> bool:
     if reader.peek().kind != "string":
         return False
     reader.advance()
     reader.advance()
     if reader.at("{"):
-        _members(reader, out)
+        _members(reader)
     else:
-        entity(reader, out, template)
+        entity(reader, template)
     return True
 
 
-def _members(reader: Reader, out: Entities) -> None:
+def _members(reader: Reader) -> None:
     start = reader.expect("{")
     while not reader.at("}"):
         if reader.token.kind == "end":
             raise reader.error("this { is never closed", start)
-        _entity_or_refusal(reader, out)
+        entity_or_refusal(reader)
     reader.advance()
 
 
-def _namespace(reader: Reader, out: Entities, template: list[Any]) -> bool:
+def _namespace(reader: Reader, template: list[Any]) -> bool:
     if reader.at("inline"):
         if reader.peek().text != "namespace":
             return False
@@ -121,7 +106,7 @@ def _namespace(reader: Reader, out: Entities, template: list[Any]) -> bool:
     reader.advance()
     kept = reader.scope
     if reader.at("{"):  # unnamed
-        _members(reader, out)
+        _members(reader)
         return True
     name = reader.qualified()
     if reader.take("="):
@@ -130,12 +115,12 @@ def _namespace(reader: Reader, out: Entities, template: list[Any]) -> bool:
         return True
     reader.scope = qualify(reader, name)
     reader.names.namespaces.add(reader.scope)
-    _members(reader, out)
+    _members(reader)
     reader.scope = kept
     return True
 
 
-def _using(reader: Reader, out: Entities, template: list[Any]) -> bool:
+def _using(reader: Reader, template: list[Any]) -> bool:
     reader.advance()
     if reader.take("namespace"):
         name = reader.qualified()
@@ -146,7 +131,7 @@ def _using(reader: Reader, out: Entities, template: list[Any]) -> bool:
     if reader.peek().text == "=":
         name = reader.advance().text
         reader.advance()
-        alias(reader, out, name, read_type.type_id(reader), template)
+        alias(reader, name, read_type.type_id(reader), template)
     else:
         owner, _, name = reader.qualified().rpartition("::")
         owner = reader.names.find(owner, reader.scope, reader.names.namespaces) or owner
@@ -156,21 +141,21 @@ def _using(reader: Reader, out: Entities, template: list[Any]) -> bool:
     return True
 
 
-def alias(reader: Reader, out: Entities, name: str, type_: Any, template: list[Any]) -> None:
+def alias(reader: Reader, name: str, type_: Any, template: list[Any]) -> None:
     made = tree.Alias(name, type_, template, reader.scope, len(reader.local_types) > 1, line=reader.token.line)
-    out.aliases[qualify(reader, name)] = made
+    reader.entities.aliases[qualify(reader, name)] = made
     reader.names.types.add(qualify(reader, name))
     if template:
         reader.names.class_templates.add(qualify(reader, name))
 
 
-def _typedef(reader: Reader, out: Entities, template: list[Any]) -> bool:
+def _typedef(reader: Reader, template: list[Any]) -> bool:
     reader.advance()
     if reader.token.text in ("struct", "class", "union") and defines(reader):
-        made = class_definition(reader, out, [], unnamed_after_typedef(reader))
+        made = class_definition(reader, [], unnamed_after_typedef(reader))
         base: Any = tree.TypeName(made.name, None)
     elif reader.at("enum"):
-        base = enum(reader, out)
+        base = enum(reader)
     else:
         base = read_type.specifiers(reader, set())
     while True:
@@ -180,22 +165,20 @@ def _typedef(reader: Reader, out: Entities, template: list[Any]) -> bool:
         if reader.at("("):  # typedef void f(int): a function's type
             type_ = tree.TypeFunction(type_, [p.type for p in read_type.parameters(reader)[0]])
         if not (isinstance(type_, tree.TypeName) and type_.name == qualify(reader, name)):
-            alias(reader, out, name, type_, [])
+            alias(reader, name, type_, [])
         if not reader.take(","):
             break
     reader.expect(";")
     return True
 
 
-def _class_after_specifiers(
-    reader: Reader, out: Entities, template: list[Any], local: bool = False
-) -> tree.Declaration | bool:
+def _class_after_specifiers(reader: Reader, template: list[Any], local: bool = False) -> tree.Declaration | bool:
     """`static struct X { … } x;`, `__host__ __device__ struct X { … };`: specifiers that do not change the class."""
     start, specifiers = reader.position, set()
     while reader.token.text in CLASS_SPECIFIERS:
         specifiers.add(reader.advance().text)
     if reader.token.text in ("struct", "class", "union"):
-        made = _class(reader, out, template, frozenset(specifiers), local)
+        made = _class(reader, template, frozenset(specifiers), local)
         if made is not False:
             return made
     reader.position = start
@@ -203,7 +186,7 @@ def _class_after_specifiers(
 
 
 def _class(
-    reader: Reader, out: Entities, template: list[Any], specifiers: frozenset[str] = frozenset(), local: bool = False
+    reader: Reader, template: list[Any], specifiers: frozenset[str] = frozenset(), local: bool = False
 ) -> tree.Declaration | bool:
     if reader.peek().kind == "name" and reader.peek(2).text == ";":
         reader.advance()
@@ -230,34 +213,34 @@ def _class(
             return False
         reader.advance()
     reader.position = start
-    made = class_definition(reader, out, template, "")
+    made = class_definition(reader, template, "")
     base: Any = tree.TypeName(made.name, None)
     return _variables_after_type(
-        reader, out, tree.TypeConst(base) if specifiers & {"const", "constexpr"} else base, specifiers, local
+        reader, tree.TypeConst(base) if specifiers & {"const", "constexpr"} else base, specifiers, local
     )
 
 
 def _variables_after_type(
-    reader: Reader, out: Entities, base: Any, specifiers: frozenset[str], local: bool
+    reader: Reader, base: Any, specifiers: frozenset[str], local: bool
 ) -> tree.Declaration | bool:
     """Variables between the } of a class or enum and the semicolon: locals, or of the file."""
     made: tree.Declaration | bool = True
     if local and (reader.token.kind == "name" or reader.at("*")):
         made = read_statement.variables(reader, base, specifiers, reader.token.line, reader.token.column)
     elif reader.token.kind == "name" or reader.at("*"):
-        _variables(reader, out, base, specifiers)
+        _variables(reader, base, specifiers)
         return True
     reader.expect(";")
     return made
 
 
-def _enum(reader: Reader, out: Entities, template: list[Any], local: bool = False) -> tree.Declaration | bool:
+def _enum(reader: Reader, template: list[Any], local: bool = False) -> tree.Declaration | bool:
     if reader.peek().kind == "name" and reader.peek().text not in ("class", "struct") and reader.peek(2).kind == "name":
         return False
-    return _variables_after_type(reader, out, enum(reader, out), frozenset(), local)
+    return _variables_after_type(reader, enum(reader), frozenset(), local)
 
 
-def _template(reader: Reader, out: Entities, template: list[Any]) -> bool:
+def _template(reader: Reader, template: list[Any]) -> bool:
     if reader.peek().text != "<":  # an explicit instantiation
         skip_entity(reader)
         return True
@@ -266,11 +249,11 @@ def _template(reader: Reader, out: Entities, template: list[Any]) -> bool:
         if reader.at("concept"):
             skip_entity(reader)
             return True
-        entity(reader, out, found or [tree.TemplateParameter("<none>", True)])
+        entity(reader, found or [tree.TemplateParameter("<none>", True)])
     return True
 
 
-def _static_assert(reader: Reader, out: Entities, template: list[Any]) -> bool:
+def _static_assert(reader: Reader, template: list[Any]) -> bool:
     skip_entity(reader)
     return True
 
@@ -283,7 +266,7 @@ MISSPELT = {
     if (left or right) and (left, right) != (2, 2)
 }
 CLASS_SPECIFIERS = ("__host__", "__device__", "__constant__", "__managed__", "static", "const")
-ENTITIES: dict[str, Callable[[Reader, Entities, list[Any]], Any]] = {
+ENTITIES: dict[str, Callable[[Reader, list[Any]], Any]] = {
     ";": _empty, "extern": _extern, "namespace": _namespace, "inline": _namespace, "using": _using,
     "typedef": _typedef, "struct": _class, "class": _class, "union": _class, "enum": _enum, "template": _template,
     **dict.fromkeys(CLASS_SPECIFIERS, _class_after_specifiers),
@@ -291,7 +274,7 @@ ENTITIES: dict[str, Callable[[Reader, Entities, list[Any]], Any]] = {
 }  # fmt: skip
 
 
-def _function_or_variables(reader: Reader, out: Entities, template: list[Any]) -> None:
+def _function_or_variables(reader: Reader, template: list[Any]) -> None:
     specifiers: set[str] = set()
     reader.skip_attributes()
     with reader.local_scope():
@@ -304,21 +287,21 @@ def _function_or_variables(reader: Reader, out: Entities, template: list[Any]) -
             extra.add(reader.advance().text)
         reader.skip_attributes()
         if reader.at("operator") or _is_function(reader):
-            function_rest(reader, out, type_, specifiers | extra, template)
+            function_rest(reader, type_, specifiers | extra, template)
             return
-        constructor = reader.at("(") and isinstance(base, tree.TypeName) and base.name in out.classes
+        constructor = reader.at("(") and isinstance(base, tree.TypeName) and base.name in reader.entities.classes
         if constructor or (isinstance(base, tree.TypeName) and reader.at("::")):
             reader.position = kept  # Class::Class(…), Class::~Class(), Class<T>::method
             for _ in specifiers:
                 if reader.token.text in read_type.STORAGE:
                     reader.advance()
-            function_rest(reader, out, None, specifiers, template)
+            function_rest(reader, None, specifiers, template)
             return
         reader.position = mark
         if template:
-            variable_template(reader, out, base, template)
+            variable_template(reader, base, template)
             return
-    _variables(reader, out, base, frozenset(specifiers))
+    _variables(reader, base, frozenset(specifiers))
 
 
 def _is_function(reader: Reader) -> bool:
@@ -360,23 +343,23 @@ def _is_function(reader: Reader) -> bool:
         reader.rewind(start)
 
 
-def _variables(reader: Reader, out: Entities, base: Any, specifiers: frozenset[str]) -> None:
+def _variables(reader: Reader, base: Any, specifiers: frozenset[str]) -> None:
     if isinstance(base, tree.TypeName) and base.name == "texture":  # the host binds it, kernels fetch through it
         specifiers |= {"__managed__"}
     while True:
         item = read_statement.variable(reader, base, specifiers)
         reader.local_values[-1].discard(item.name)
         name = qualify(reader, item.name)
-        if not (name in out.variables and "extern" in specifiers):
-            if name not in out.variables:
-                out.order.append(name)
-            out.variables[name] = item
+        if not (name in reader.entities.variables and "extern" in specifiers):
+            if name not in reader.entities.variables:
+                reader.entities.order.append(name)
+            reader.entities.variables[name] = item
         if not reader.take(","):
             break
     reader.expect(";")
 
 
-def _local_entity(reader: Reader, out: Entities) -> Any:
+def local_entity(reader: Reader) -> Any:
     """A class, enum, alias or static_assert inside a function; None if it is a variable."""
     token = reader.token
     text = token.text
@@ -386,14 +369,11 @@ def _local_entity(reader: Reader, out: Entities) -> Any:
     elif text == "using":
         if reader.peek(2).text == "=":
             reader.local_types[-1].add(reader.peek().text)
-        _using(reader, out, [])
+        _using(reader, [])
     elif text == "typedef":
-        _typedef(reader, out, [])
+        _typedef(reader, [])
     elif text == "enum":
-        made = _enum(reader, out, [], local=True)
+        made = _enum(reader, [], local=True)
     else:
-        made = _class_after_specifiers(reader, out, [], local=True)
+        made = _class_after_specifiers(reader, [], local=True)
     return None if made is False else tree.Nothing(line=token.line) if made is True else made
-
-
-provide(entity)

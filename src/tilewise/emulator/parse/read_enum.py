@@ -13,7 +13,7 @@ def qualify(reader: Reader, name: str) -> str:
     return f"{reader.scope}::{name}" if reader.scope else name
 
 
-def enum(reader: Reader, out: Any, owner: tree.Class | None = None) -> Any:
+def enum(reader: Reader, owner: tree.Class | None = None) -> Any:
     """enum [class] Name { … }: its type, and its members as constants."""
     token = reader.advance()
     scoped = reader.take("class") or reader.take("struct")
@@ -26,11 +26,11 @@ def enum(reader: Reader, out: Any, owner: tree.Class | None = None) -> Any:
         under = found or types.INT
     type_ = types.Enum(full, "int", under.size, under.signed, under.rank, under.llvm, scoped)
     made = tree.TypeFixed(type_, line=token.line, column=token.column)
-    out.aliases[full] = tree.Alias(name, made, [], reader.scope)
+    reader.entities.aliases[full] = tree.Alias(name, made, [], reader.scope)
     reader.names.types.add(full)
     if len(reader.local_types) > 1:
         reader.local_types[-1].add(name)
-        out.aliases[name] = out.aliases[full]
+        reader.entities.aliases[name] = reader.entities.aliases[full]
     if not reader.at("{"):
         return made
     reader.advance()
@@ -47,9 +47,9 @@ def enum(reader: Reader, out: Any, owner: tree.Class | None = None) -> Any:
                                 tree.Number(1, types.INT, **where), **where)  # fmt: skip
         previous = value
         inside = f"{full}::{item.text}"
-        out.enumerators[inside] = (type_, value)
+        reader.entities.enumerators[inside] = (type_, value)
         if not scoped:
-            out.enumerators[qualify(reader, item.text)] = (type_, value)
+            reader.entities.enumerators[qualify(reader, item.text)] = (type_, value)
             if owner is not None:
                 owner.constants[item.text] = (type_, value)
         if not reader.take(","):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.parse import read_type, tree
-from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.read_primary import operator_name, primary
 from tilewise.emulator.parse.reading import Reader
 from tilewise.emulator.source.lexer import Token, split
@@ -323,6 +322,3 @@ def _launch(reader: Reader, kernel: Any) -> Any:
     given = arguments(reader)
     written = ["".join(t.text for t in part) for part in split(reader.tokens[start : reader.position - 1], ",")]
     return tree.Launch(kernel, configuration, given, written, extent=extent, **where)
-
-
-provide(arguments, assignment, braces, comma)

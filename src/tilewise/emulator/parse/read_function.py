@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.parse import read_type, tree
-from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.read_expression import arguments, assignment, braces
 from tilewise.emulator.parse.read_primary import operator_name
 from tilewise.emulator.parse.read_statement import block
@@ -95,7 +94,7 @@ def _skip_angles(reader: Reader) -> None:
 
 
 def function_rest(
-    reader: Reader, out: Any, result: Any, specifiers: set[str], template: list[Any], owner: tree.Class | None = None
+    reader: Reader, result: Any, specifiers: set[str], template: list[Any], owner: tree.Class | None = None
 ) -> tree.Function:
     """A function from its name on: parameters, qualifiers, constructor initialisers, tokens of the body."""
     token = reader.token
@@ -106,7 +105,7 @@ def function_rest(
     with reader.local_scope():
         inside = None
         if class_name:
-            inside = _class_of(reader, out, class_name)
+            inside = _class_of(reader, class_name)
             reader.local_types[-1] |= set(inside.types)
         found, variadic = read_type.parameters(reader)
         made = tree.Function(
@@ -120,7 +119,7 @@ def function_rest(
         made.name = f"{reader.scope}::{name}" if reader.scope else name
         if template:
             reader.names.function_templates.add(made.name)
-        out.add_function(made)
+        reader.entities.add_function(made)
     reader.scope = outer
     return made
 
@@ -170,11 +169,11 @@ def _spelled(type_: Any) -> str:
     return str(type_.type) if isinstance(type_, tree.TypeFixed) else str(getattr(type_, "name", "?"))
 
 
-def _class_of(reader: Reader, out: Any, name: str) -> tree.Class:
-    found = reader.names.find(name, reader.scope, set(out.classes))
+def _class_of(reader: Reader, name: str) -> tree.Class:
+    found = reader.names.find(name, reader.scope, set(reader.entities.classes))
     if found is None:
         raise reader.error(f"{name} is not a class that is known here")
-    made: tree.Class = out.classes[found][0]
+    made: tree.Class = reader.entities.classes[found][0]
     return made
 
 
@@ -316,6 +315,3 @@ def lambda_(reader: Reader) -> tree.Lambda:
         with reader.brackets():
             body = block(reader)
     return tree.Lambda(default, captures, found, result, body, variadic, line=token.line, column=token.column)
-
-
-provide(lambda_)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.parse import read_type, tree, types
-from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.reading import Reader
 from tilewise.emulator.source import literal
 from tilewise.emulator.source.lexer import Token
@@ -50,11 +49,11 @@ def primary(reader: Reader) -> Any:
     if token.text == "(":
         reader.advance()
         with reader.brackets(")"):
-            value = late.comma(reader)
+            value = reader.comma()
         value.extent = reader.since(token)
         return value
     if token.text == "[":
-        return late.lambda_(reader)
+        return reader.lambda_()
     if token.kind == "name" or token.text == "::":
         return _name(reader, token, where)
     raise reader.error(f"an expression is expected here, not {token.text or 'the end of the file'}")
@@ -78,7 +77,7 @@ def _name(reader: Reader, token: Token, where: dict[str, Any]) -> Any:
             type_ = read_type.type_id(reader)
         reader.expect("(")
         with reader.brackets(")"):
-            value = late.comma(reader)
+            value = reader.comma()
         return tree.Cast(type_, value, text, **where)
     if text in ("typeid", "co_await", "asm", "__asm__"):
         raise reader.error(f"{text} is not supported")
@@ -106,9 +105,9 @@ def _typed_expression(reader: Reader, where: dict[str, Any]) -> Any:
     """`T(x)`, `T{x}`, `T::member`."""
     type_ = read_type.specifiers(reader, set())
     if reader.at("("):
-        return tree.Construct(type_, late.arguments(reader), False, **where)
+        return tree.Construct(type_, reader.arguments(), False, **where)
     if reader.at("{"):
-        return tree.Construct(type_, [late.braces(reader)], True, **where)
+        return tree.Construct(type_, [reader.braces()], True, **where)
     if reader.at("::"):
         reader.advance()
         name = operator_name(reader) if reader.at("operator") else reader.advance().text

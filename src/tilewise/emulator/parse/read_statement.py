@@ -6,7 +6,6 @@ from typing import Any
 
 from tilewise.emulator.parse import read_type, tree
 from tilewise.emulator.parse.inline_ptx import assembly
-from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.read_expression import arguments, assignment, braces, comma
 from tilewise.emulator.parse.reading import Reader
 from tilewise.emulator.source.lexer import Token
@@ -136,7 +135,7 @@ def declaration(reader: Reader, closed: bool = True) -> Any:
     if token.text in ("typedef", "using", "static_assert", "enum", "struct", "class", "union") or (
         token.text in ("static", "const", "constexpr") and reader.peek().text in ("struct", "class", "union")
     ):
-        made = late.local_entity(reader)
+        made = reader.local_entity()
         if made is not None:
             return made
     specifiers: set[str] = set()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.reading import Reader
 from tilewise.emulator.source.lexer import Token
 from tilewise.errors import KernelError
@@ -88,7 +87,7 @@ def _other(reader: Reader, token: Token) -> Any:
         reader.advance()
         reader.expect("(")
         with reader.brackets(")"):
-            value = late.assignment(reader)
+            value = reader.assignment()
         return tree.TypeOf(value, line=token.line)
     if text in ("struct", "class", "union", "enum"):
         reader.advance()
@@ -152,7 +151,7 @@ def template_argument(reader: Reader) -> Any:
         except KernelError:
             pass
         reader.rewind(start)
-    return late.assignment(reader)
+    return reader.assignment()
 
 
 def starts_type(reader: Reader) -> bool:
@@ -237,7 +236,7 @@ def suffixes(reader: Reader, base: Any, arrays_only: bool = False) -> Any:
     while reader.at("[") and reader.peek().text != "[":
         reader.advance()
         with reader.brackets("]"):
-            lengths.append(None if reader.at("]") else late.assignment(reader))
+            lengths.append(None if reader.at("]") else reader.assignment())
     for length in reversed(lengths):
         base = tree.TypeArray(base, length, line=reader.token.line, column=reader.token.column)
     if not lengths and reader.at("(") and not arrays_only:
@@ -260,7 +259,7 @@ def parameters(reader: Reader) -> tuple[list[tree.Parameter], bool]:
             start = reader.token
             base = specifiers(reader, set())
             type_, name, token = declarator(reader, base)
-            default = late.assignment(reader) if reader.take("=") else None
+            default = reader.assignment() if reader.take("=") else None
             if isinstance(type_, tree.TypeArray):
                 type_ = tree.TypePointer(type_.of)
             elif isinstance(type_, tree.TypeFunction):

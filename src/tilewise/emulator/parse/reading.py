@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.declared import Entities, Names
 from tilewise.emulator.source.lexer import Token
 from tilewise.emulator.source.source import Source, Span
 from tilewise.errors import KernelError
@@ -14,55 +16,19 @@ from tilewise.errors import KernelError
 MAX_NESTING = 120
 
 
-@dataclass
-class Names:
-    """Qualified names declared at file and namespace level."""
+class Reader(ABC):
+    """The token stream, and the grammar's recursive rules: a type contains expressions (an array's length), a class
+    contains any declaration, a lambda contains statements. `Parser` has the rules."""
 
-    types: set[str] = field(default_factory=set)
-    class_templates: set[str] = field(default_factory=set)
-    function_templates: set[str] = field(default_factory=set)
-    namespaces: set[str] = field(default_factory=set)
-    using: list[str] = field(default_factory=list)
-    aliases: dict[str, str] = field(default_factory=dict)  # using std::cout; namespace c = std::chrono
-    prototypes: set[str] = field(default_factory=set)  # functions that are declared in another function's body
-
-    def copy(self) -> Names:
-        return Names(
-            set(self.types), set(self.class_templates), set(self.function_templates), set(self.namespaces),
-            list(self.using), dict(self.aliases), set(self.prototypes),
-        )  # fmt: skip
-
-    def candidates(self, name: str, scope: str) -> Iterator[str]:
-        """The qualified names that `name` may refer to in `scope`, innermost first."""
-        head, _, rest = name.partition("::")
-        if name in self.aliases:
-            yield self.aliases[name]
-        elif head in self.aliases:
-            yield self.aliases[head] + ("::" + rest if rest else "")
-        while scope:
-            yield f"{scope}::{name}"
-            for used in self.using:
-                if used.startswith(scope + "::"):
-                    yield f"{used}::{name}"
-            scope = scope.rpartition("::")[0]
-        yield name
-        for used in self.using:
-            yield f"{used}::{name}"
-        if head == "std":  # std::sqrt, std::size_t: C names
-            yield rest
-        if name.startswith("cuda::std::"):  # libcu++'s names are those of the standard library
-            yield from self.candidates(name.removeprefix("cuda::"), scope)
-
-    def find(self, name: str, scope: str, among: set[str]) -> str | None:
-        return next((c for c in self.candidates(name, scope) if c in among), None)
-
-
-class Reader:
-    def __init__(self, source: Source, tokens: list[Token], names: Names, scope: str = "", library: bool = False):
+    def __init__(
+        self, source: Source, tokens: list[Token], names: Names, entities: Entities, scope: str = "",
+        library: bool = False,
+    ) -> None:  # fmt: skip
         self.source = source
         self.tokens = tokens
         self.position = 0
         self.names = names
+        self.entities = entities  # declarations are added to them
         self.scope = scope
         self.library = library
         self.local_types: list[set[str]] = [set()]
@@ -72,6 +38,36 @@ class Reader:
         self.depth = 0
         self.lenient = False  # statements that cannot be parsed are skipped
         self.splits: list[tuple[int, Token]] = []  # `>>` tokens of which one > was taken: position, original
+
+    # -- recursive rules
+
+    @abstractmethod
+    def assignment(self) -> Any:
+        """An expression without a comma operator."""
+
+    @abstractmethod
+    def comma(self) -> Any:
+        """An expression."""
+
+    @abstractmethod
+    def arguments(self) -> list[Any]:
+        """( … ) of a call."""
+
+    @abstractmethod
+    def braces(self) -> tree.Braces:
+        """{ … } as a value."""
+
+    @abstractmethod
+    def lambda_(self) -> tree.Lambda:
+        """[…] (…) { … }"""
+
+    @abstractmethod
+    def entity(self, template: list[tree.TemplateParameter]) -> None:
+        """A declaration at file or class level."""
+
+    @abstractmethod
+    def local_entity(self) -> Any:
+        """A class, enum, alias or static_assert inside a function; None if it is a variable."""
 
     # -- tokens
 

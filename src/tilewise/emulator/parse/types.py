@@ -297,3 +297,15 @@ def innermost(type_: Type) -> Type:
     while isinstance(type_, Array):
         type_ = type_.of
     return type_
+
+
+def wrap(type_: Scalar, value: Any) -> Any:
+    """The value that a variable of this type has after `value` is assigned."""
+    if type_.floating:
+        return float(value)
+    if type_.kind == "bool":
+        return int(bool(value))
+    value = int(value)
+    bits = type_.size * 8
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if type_.signed and value >> (bits - 1) else value

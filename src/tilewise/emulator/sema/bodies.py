@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.emulator.parse import read_statement, tree
 from tilewise.emulator.parse.packed_body import tokens_of
-from tilewise.emulator.parse.reading import Reader
+from tilewise.emulator.parse.parser import Parser
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
 from tilewise.emulator.source.lexer import Token
 
@@ -17,7 +17,7 @@ def body_of(p: SymbolTable, node: tree.Function, env: Environment, lenient: bool
             raise p.refusal(f"{node.name} is declared and never defined", node.line, max(1, node.column))
         tokens = tokens_of(node.tokens)
         end = Token("end", "", tokens[-1].line, tokens[-1].column)
-        reader = Reader(p.source, [*tokens, end], p.names, node.scope, node.library)
+        reader = Parser(p.source, [*tokens, end], p.names, p.entities, node.scope, node.library)
         reader.lenient = lenient
         for record in env.record.lineage if env.record is not None else ():
             if record.node is not None:

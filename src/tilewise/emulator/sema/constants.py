@@ -6,21 +6,9 @@ import math
 from typing import Any
 
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import provide
-from tilewise.emulator.parse.types import Scalar
+from tilewise.emulator.parse.types import Scalar, wrap
 from tilewise.emulator.sema.bodies import body_of
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
-
-
-def wrap(type_: Scalar, value: Any) -> Any:
-    if type_.floating:
-        return float(value)
-    if type_.kind == "bool":
-        return int(bool(value))
-    value = int(value)
-    bits = type_.size * 8
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if type_.signed and value >> (bits - 1) else value
 
 
 def evaluate(p: SymbolTable, node: Any, env: Environment, local: Any = None) -> tuple[Any, Scalar]:
@@ -164,7 +152,7 @@ def _cast(p: SymbolTable, node: Any, env: Environment, local: Any) -> Any:
 def _sizeof(p: SymbolTable, node: tree.SizeOf, env: Environment, local: Any) -> Any:
     if node.type is None and env.type_of is None:
         raise Unknown
-    type_ = types.bare(env.type_of(node.operand) if node.type is None else p.resolve(node.type, env))
+    type_ = types.bare(p.resolve(node.type if node.type is not None else tree.TypeOf(node.operand), env))
     size = p.size_of(type_)
     return type_.align if node.alignment else size, types.ULONG
 
@@ -228,5 +216,3 @@ REAL: dict[str, Any] = {
     name: getattr(math, name) for name in ("ceil", "floor", "trunc", "sqrt", "log2", "log", "exp", "pow", "fmod")
 } | {"fabs": abs, "fmin": min, "fmax": max, "round": lambda x: math.floor(abs(x) + 0.5) * math.copysign(1, x)}
 MAX_CALL_DEPTH = 40
-
-provide(evaluate, wrap)

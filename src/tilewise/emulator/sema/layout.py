@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tilewise.emulator.parse import tree
-from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import Field, Record, Slot, Type, innermost
 from tilewise.emulator.sema.constants import evaluate
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
@@ -58,9 +57,9 @@ def lay_out(p: SymbolTable, record: Record) -> None:
     record.align = max(record.align, aligned)
     size = max(offset, union_size)
     record.size = max(1, -(-size // record.align) * record.align)
-    if "~" in record.methods or any(_copies(p, record, m) for m in record.methods.get("<new>", [])):
+    if "~" in record.methods or any(copies(record, m) for m in record.methods.get("<new>", [])):
         record.trivial = False
-    if any(_copies(p, record, m) for m in record.methods.get("operator=", [])):
+    if any(copies(record, m) for m in record.methods.get("operator=", [])):
         record.trivial = False
 
 
@@ -72,7 +71,7 @@ def _alignment(p: SymbolTable, node: tree.Class, env: Environment) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _copies(p: SymbolTable, record: Record, method: object) -> bool:
+def copies(record: Record, method: object) -> bool:
     """Whether it is a user-defined copy or move operation."""
     assert isinstance(method, tree.Function)
     if len(method.parameters) != 1 or method.defaulted or method.deleted:
@@ -119,6 +118,3 @@ def plan_slots(p: SymbolTable, record: Record) -> None:
 
 def all_slots(record: Record) -> set[Slot]:
     return set(record.slots).union(*(all_slots(base) for base, _ in record.bases))
-
-
-provide(_copies, lay_out)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
 
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.declared import Entities
-from tilewise.emulator.parse.late import late
-from tilewise.emulator.parse.reading import Names
+from tilewise.emulator.parse.declared import Entities, Names
 from tilewise.emulator.parse.types import Record, Scalar, Type
 from tilewise.emulator.source.source import SPAN, Source
 from tilewise.errors import KernelError
@@ -31,11 +31,14 @@ class Environment:
     scope: str = ""
     record: Record | None = None
     local: Any = None  # finds a variable of the function that is being compiled
-    type_of: Any = None  # the type of an expression, for decltype and sizeof; None: the host compiler's
+    type_of: Callable[[Any], Type] | None = None  # of an expression, for decltype and sizeof; None: `SymbolTable`'s
     depth: int = 0  # of calls in a constant expression
 
 
-class SymbolTable:
+class SymbolTable(ABC):
+    """What is declared, and the mutually recursive questions about it: a type may have a constant for its length, a
+    constant may be the size of a type. `Semantics` answers them."""
+
     def __init__(self, source: Source, entities: Entities, names: Names) -> None:
         self.source = source
         self.entities = entities
@@ -52,10 +55,17 @@ class SymbolTable:
 
     # -- types
 
+    @abstractmethod
     def resolve(self, node: Any, env: Environment) -> Type:
         """The type that a type node refers to."""
-        made: Type = late.resolve(self, node, env)
-        return made
+
+    @abstractmethod
+    def type_of(self, node: Any, env: Environment) -> Type:
+        """The type of an expression that is not evaluated: of decltype."""
+
+    @abstractmethod
+    def lay_out(self, record: Record) -> None:
+        """Find the offsets of a class's bases and members, its size and its alignment."""
 
     def size_of(self, type_: Type) -> int:
         if isinstance(type_, Record):
@@ -68,7 +78,7 @@ class SymbolTable:
 
     def layout(self, record: Record) -> Record:
         if not record.laid_out:
-            late.lay_out(self, record)
+            self.lay_out(record)
             if record.size > MAX_TYPE_BYTES:
                 raise self.refusal(f"{record} takes {record.size} bytes: no program has so many", 1)
         return record
@@ -78,6 +88,10 @@ class SymbolTable:
 
     # -- constants
 
+    @abstractmethod
+    def evaluate(self, node: Any, env: Environment, local: Any = None) -> tuple[Any, Scalar]:
+        """The value and type of a constant expression; raises Unknown."""
+
     def enumerator(self, name: str) -> tuple[int, Scalar]:
         entry = self.entities.enumerators.get(name)
         if entry is None:
@@ -85,7 +99,7 @@ class SymbolTable:
         if name not in self._constants:
             type_, node = entry
             scope = name.rpartition("::")[0]
-            self._constants[name] = (int(late.evaluate(self, node, Environment(scope=scope))[0]), type_)
+            self._constants[name] = (int(self.evaluate(node, Environment(scope=scope))[0]), type_)
         found: tuple[int, Scalar] = self._constants[name]
         return found
 
@@ -103,8 +117,8 @@ class SymbolTable:
             if isinstance(init, (tree.Braces, tree.Lambda)) or not isinstance(type_, (Scalar, NoneType)):
                 raise Unknown
             self._constants[name] = None  # while it is computed
-            value, own = late.evaluate(self, init, env)
-            self._constants[name] = (value, own) if type_ is None else (late.wrap(type_, value), type_)
+            value, own = self.evaluate(init, env)
+            self._constants[name] = (value, own) if type_ is None else (types.wrap(type_, value), type_)
         if self._constants[name] is None:
             raise Unknown
         found: tuple[Any, Scalar] = self._constants[name]

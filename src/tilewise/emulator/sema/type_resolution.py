@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import (
     Array,
     FunctionType,
@@ -18,6 +17,7 @@ from tilewise.emulator.parse.types import (
 )  # fmt: skip
 from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknown
+from tilewise.emulator.sema.unify import specialises
 
 
 def resolve(p: SymbolTable, node: Any, env: Environment) -> Type:
@@ -75,8 +75,7 @@ def _auto(p: SymbolTable, node: tree.TypeAuto, env: Environment) -> Type:
 
 
 def _decltype(p: SymbolTable, node: tree.TypeOf, env: Environment) -> Type:
-    made: Type = env.type_of(node.value) if env.type_of is not None else late.type_of(p, node.value, env)
-    return made
+    return env.type_of(node.value) if env.type_of is not None else p.type_of(node.value, env)
 
 
 def _named(p: SymbolTable, node: tree.TypeName, env: Environment) -> Type:
@@ -180,7 +179,7 @@ def instantiate(p: SymbolTable, name: str, node: tree.TypeName, env: Environment
             if not parameter.is_type and isinstance(value, tuple) and parameter.type is not None:
                 type_ = resolve(p, parameter.type, type(env)(bindings, primary.scope))
                 if isinstance(type_, Scalar):
-                    value = (constants.wrap(type_, value[0]), type_)
+                    value = (types.wrap(type_, value[0]), type_)
             bindings[parameter.name] = value
         elif parameter.default is not None:
             bindings[parameter.name] = argument(p, parameter.default, type(env)(bindings, primary.scope))
@@ -210,7 +209,7 @@ def _specialised(p: SymbolTable, special: tree.Class, given: list[Any], env: Env
     bound: dict[str, Any] = {}
     for node, value in zip(written, given, strict=True):
         if isinstance(value, Type) and names:
-            if not late.specialises(p, node, value, names, bound, env):
+            if not specialises(p, node, value, names, bound, env):
                 return None
         elif isinstance(node, tree.Name) and node.name in names:
             bound[node.name] = value
@@ -249,6 +248,3 @@ TABLE: dict[type, Any] = {
     tree.TypeArray: _array, tree.TypeFunction: _function, tree.TypeAuto: _auto, tree.TypeOf: _decltype,
     tree.TypeName: _named,
 }  # fmt: skip
-
-
-provide(resolve)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.parse import tree
-from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import ULONG, Array, FunctionType, Pointer, Record, Reference, TemplateName, Type
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
-from tilewise.emulator.sema.type_resolution import resolve
 
 
 def unify(
@@ -96,7 +94,7 @@ def specialises(
     if isinstance(written, tree.TypeConst):
         return specialises(p, written.of, type_, names, bound, env)
     if not _mentions(written, names):
-        return resolve(p, written, env) == type_
+        return p.resolve(written, env) == type_
     if isinstance(written, (tree.TypePointer, tree.TypeReference)):
         form = Pointer if isinstance(written, tree.TypePointer) else Reference
         return isinstance(type_, form) and specialises(p, written.to, type_.to, names, bound, env)
@@ -121,6 +119,3 @@ def _mentions(written: Any, names: dict[str, Any]) -> bool:
     if isinstance(written, tree.TypeName):
         return written.name in names or any(_mentions(a, names) for a in written.arguments or [])
     return isinstance(written, tree.Name) and written.name in names
-
-
-provide(specialises)

@@ -13,7 +13,6 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import store
 from tilewise.emulator.host.lower.conversion import convert
-from tilewise.emulator.host.lower.expression import lower
 from tilewise.emulator.host.lower.lanes.divergence import Divergence
 from tilewise.emulator.host.lower.lanes.linear import broadcast, widen
 from tilewise.emulator.host.lower.lanes.mask import Lanes, vector
@@ -143,8 +142,8 @@ def _reduction_loop(
     b.computed[id(term.total)] = Wide(type_, b.make(f"load {kind}, ptr {total}"))
     with b.scope():
         for name, local, value in term.locals:
-            b.declare(name, WideLocal(widen(b, convert(b, lower(b, value), local))))
-        result = widen(b, convert(b, lower(b, term.result), type_))
+            b.declare(name, WideLocal(widen(b, convert(b, b.lower(value), local))))
+        result = widen(b, convert(b, b.lower(term.result), type_))
     b.emit(f"store {kind} {result.vector}, ptr {total}")
     b.emit(f"store i64 {b.make(f'add i64 {number}, 1')}, ptr {counter}")
     b.branch(b.make(f"icmp ult i64 {b.make(f'load i64, ptr {counter}')}, {terms}"), head, done)

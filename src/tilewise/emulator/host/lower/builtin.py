@@ -8,17 +8,17 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_object
 from tilewise.emulator.host.lower.conversion import convert, object_place
-from tilewise.emulator.host.lower.objects import construct, destroy
+from tilewise.emulator.host.lower.objects import construct
+from tilewise.emulator.host.lower.operands import operands, unevaluated_type
 from tilewise.emulator.host.lower.values import INIT, Place, Value
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late
 
 
 def _intrinsic(name: str, type_: types.Scalar) -> Callable[[Builder, tree.Call], Value]:
     """An LLVM intrinsic of one number."""
 
     def call(b: Builder, node: tree.Call) -> Value:
-        value = convert(b, late.lower(b, node.arguments[0]), type_)
+        value = convert(b, b.lower(node.arguments[0]), type_)
         b.program.external(name)
         return b.value(type_, f"call {type_.llvm} @{name}({type_.llvm} {value.text})")
 
@@ -27,15 +27,15 @@ def _intrinsic(name: str, type_: types.Scalar) -> Callable[[Builder, tree.Call],
 
 def _make(b: Builder, node: tree.Call) -> Any:
     """__make(p, …): construct an object at p, of the type that p points to."""
-    pointer = convert(b, late.lower(b, node.arguments[0]), late.unevaluated_type(b, node.arguments[0]))
+    pointer = convert(b, b.lower(node.arguments[0]), unevaluated_type(b, node.arguments[0]))
     to = pointer.type.to  # type: ignore[attr-defined]
-    given = late.operands(b, node.arguments[1:])
+    given = operands(b, node.arguments[1:])
     if isinstance(to, types.Record):
         b.set_state(pointer.text, str(b.program.size_of(to)), 1)
         b.program.memory.may_uninitialise = True
         construct(b, to, pointer.text, given)
         return Value(types.VOID, "")
-    late.initialise(b, Place(to, pointer.text, INIT), given[0] if given else Value(types.INT, "0"))
+    b.initialise(Place(to, pointer.text, INIT), given[0] if given else Value(types.INT, "0"))
     return Value(types.VOID, "")
 
 
@@ -47,11 +47,11 @@ def _unmake(b: Builder, node: tree.Call) -> Any:
 
 def _destroy_pointee(b: Builder, node: tree.Call) -> tuple[Any, Any]:
     """Call the destructor; the pointer, and the type that it points to."""
-    value = late.lower(b, node.arguments[0])
+    value = b.lower(node.arguments[0])
     pointer = convert(b, value, value.type)
     to = pointer.type.to  # type: ignore[attr-defined]
     if isinstance(to, types.Record) and not b.program.layout(to).trivial:
-        destroy(b, to, check_object(b, pointer.text, to.size))
+        b.destroy(to, check_object(b, pointer.text, to.size))
     return pointer, to
 
 
@@ -67,7 +67,7 @@ def _drop(b: Builder, node: tree.Call) -> Any:
 
 
 def _addressof(b: Builder, node: tree.Call) -> Any:
-    place = object_place(late.lower(b, node.arguments[0]))
+    place = object_place(b.lower(node.arguments[0]))
     return Value(types.Pointer(place.type), place.address)
 
 
@@ -87,16 +87,23 @@ def _variadic_count(b: Builder, node: tree.Call) -> Any:
     return Value(types.LONG, "%variadic_count")
 
 
+def _wait(b: Builder, node: tree.Call) -> Value:
+    """__wait(1): a barrier of the block; __wait(2): of the warp; __wait(4): of the warp's active threads."""
+    kind = convert(b, b.lower(node.arguments[0]), types.INT)
+    b.program.external("rt_barrier")
+    b.calls.add("@rt_barrier")
+    b.noted_line = 0
+    b.emit(f"call void @rt_barrier(i32 {kind.text})")
+    return Value(types.VOID, "")
+
+
 BUILTIN = {
     "__builtin_sqrt": _intrinsic("llvm.sqrt.f64", types.DOUBLE),
     "__builtin_sqrtf": _intrinsic("llvm.sqrt.f32", types.FLOAT),
     "__builtin_fabs": _intrinsic("llvm.fabs.f64", types.DOUBLE),
     "__builtin_fabsf": _intrinsic("llvm.fabs.f32", types.FLOAT),
     "__make": _make, "__unmake": _unmake, "__drop": _drop, "std::addressof": _addressof,
-    "__variadic": _variadic, "__variadic_count": _variadic_count,
+    "__wait": _wait, "__variadic": _variadic, "__variadic_count": _variadic_count,
 }  # fmt: skip
 
 INTERNAL = frozenset({"__make", "__unmake", "__drop", "__wait"})  # only the library may call them: no pointer checks
-
-late.BUILTIN = BUILTIN
-late.INTERNAL = INTERNAL

@@ -2,92 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from tilewise.emulator.host.lower.builder import Builder, by_address
+from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_object
-from tilewise.emulator.host.lower.conversion import convert, object_place, place_of, require_function, rvalue
-from tilewise.emulator.host.lower.lanes.calls import call_in_lanes
+from tilewise.emulator.host.lower.conversion import convert, object_place, place_of, rvalue
+from tilewise.emulator.host.lower.exceptions import check_thrown
+from tilewise.emulator.host.lower.function_pointers import require_function
+from tilewise.emulator.host.lower.function_text import by_address
 from tilewise.emulator.host.lower.program import AUTO, Instance
-from tilewise.emulator.host.lower.values import FULL, Overloads, Place, Value
+from tilewise.emulator.host.lower.values import FULL, Place, Value
+from tilewise.emulator.host.lower.virtual import virtual_callee, virtual_slot
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
-from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Type
+from tilewise.emulator.parse.types import FunctionType, Pointer, Record, Reference, Type
 from tilewise.emulator.sema.overload import Choice, NoMatch, choose, methods, no_match
 from tilewise.emulator.sema.symbol_table import Environment
 
 PREFIX = "host."
-
-
-def lower_call(b: Builder, node: tree.Call) -> Any:
-    if b.lanes is not None:
-        made = call_in_lanes(b, node)
-        if made is not None:
-            return made
-    if isinstance(node.function, tree.Name) and node.function.name in late.BUILTIN:
-        if node.function.name in late.INTERNAL and not b.library:
-            raise b.refuse(f"{node.function.name} is internal to the library: a program cannot call it", node)
-        return late.BUILTIN[node.function.name](b, node)
-    b.line = node.function.line or node.line or b.line
-    line = b.line
-    callee = _callee(b, node)
-    if isinstance(callee, Overloads):
-        values = late.operands(b, node.arguments)
-        b.line = line
-        return call_overloads(b, callee, values, node)
-    target = callee.type
-    if isinstance(target, Record):
-        values = late.operands(b, node.arguments)
-        return call_method(b, callee, "operator()", values, node)
-    pointer = rvalue(b, callee)
-    if isinstance(pointer.type, Pointer) and isinstance(pointer.type.to, FunctionType):
-        return _through_pointer(b, pointer, late.operands(b, node.arguments), node)
-    raise b.refuse("this is not a function and cannot be called", node)
-
-
-def _callee(b: Builder, node: tree.Call) -> Any:
-    """The called function; free functions are also looked up in the namespaces of their arguments."""
-    std = _of_the_library(b, node)
-    return std if std is not None else late.lower(b, node.function)
-
-
-def _of_the_library(b: Builder, node: tree.Call) -> Overloads | None:
-    """Argument-dependent lookup in std: begin(v), sort(…), unless the program has something of that name."""
-    if not isinstance(node.function, tree.Name) or "::" in node.function.name:
-        return None
-    name, entities = node.function.name, b.program.entities
-    found = entities.functions.get(f"std::{name}", [])
-    if not found or b.find(name) is not None or (b.env.record is not None and methods(b.program, b.env.record, name)):
-        return None
-    if any(n in entities.functions or n in entities.variables for n in b.program.names.candidates(name, b.env.scope)):
-        return None
-    if any(_iterator(a) for a in node.arguments):
-        return Overloads(f"std::{name}", found, node.function.arguments)
-    env = replace(b.env, local=b.find)
-    given = [late.type_of(b.program, a, env) for a in node.arguments if not isinstance(a, (tree.Braces, tree.Lambda))]
-    owned = [t.node.name for t in given if isinstance(t, Record) and t.node is not None]
-    if not any(n.startswith("std::") for n in owned):
-        return None
-    return Overloads(f"std::{name}", found, node.function.arguments)
-
-
-def _iterator(node: Any) -> bool:
-    """v.begin(): a pointer here, but a class of namespace std in other implementations."""
-    inside = node.function if isinstance(node, tree.Call) else None
-    known = ("begin", "end", "cbegin", "cend", "rbegin", "rend")
-    return isinstance(inside, (tree.Member, tree.Name)) and inside.name in known
-
-
-def call_overloads(b: Builder, callee: Overloads, values: list[Any], node: Any) -> Any:
-    candidates = callee.candidates if callee.record is not None else [(c, None, 0) for c in callee.candidates]
-    try:
-        choice = choose(b.program, b.env, callee.name, candidates, callee.arguments, values, callee.receiver)
-    except NoMatch:
-        if callee.further:
-            return call_overloads(b, replace(callee, candidates=callee.further, further=None), values, node)
-        raise b.refuse(no_match(callee.name, candidates, values), node) from None
-    return call_choice(b, choice, callee.receiver, values, node, callee.qualified)
 
 
 def call_method(b: Builder, receiver: Any, name: str, values: list[Any], node: Any = None) -> Any:
@@ -109,10 +40,10 @@ def call_choice(
 ) -> Any:  # fmt: skip
     program = b.program
     function = program.definition(choice.node)
-    slot = None if qualified or receiver is None else late.virtual_slot(b, function, choice.record, receiver)
+    slot = None if qualified or receiver is None else virtual_slot(b, function, choice.record, receiver)
     if slot is not None and choice.record is not None and "~" not in function.name:
         instance = program.declared(function, choice.record)
-        return call_instance(b, instance, None, values, node, late.virtual_callee(b, object_place(receiver), slot))
+        return call_instance(b, instance, None, values, node, virtual_callee(b, object_place(receiver), slot))
     if function.tokens is None and function.body is None and not function.defaulted:
         return _external(b, function, values, node)
     instance = program.instance(function, choice.bindings, choice.record)
@@ -157,7 +88,7 @@ def call_instance(
             given.append(pass_value(b, values[i], type_))
         else:
             with b.environment(instance.env):
-                given.append(pass_value(b, late.lower(b, instance.node.parameters[i].default), type_))
+                given.append(pass_value(b, b.lower(instance.node.parameters[i].default), type_))
     if instance.node.variadic:
         given += pack_variadic(b, values[len(instance.parameters) :], checked=True)
     b.line = line
@@ -168,7 +99,7 @@ def call_instance(
     text = b.call(result, symbol, given, "void" if space else None)
     if not instance.node.library:
         b.noted_line = 0
-    late.check_thrown(b)
+    check_thrown(b)
     return call_result(b, result, space or text)
 
 
@@ -188,37 +119,12 @@ def pass_value(b: Builder, value: Any, type_: Type) -> tuple[str, str]:
     if isinstance(value, tree.Braces):
         target = types.bare(type_)
         if isinstance(target, Record):
-            return by_address(target), late.make_temporary(b, target, [value]).text
+            return by_address(target), b.make_temporary(target, [value]).text
         if not value.items:
             return pass_value(b, Value(types.INT, "0"), type_)
-        return pass_value(b, late.lower(b, value.items[0]), type_)
+        return pass_value(b, b.lower(value.items[0]), type_)
     made = convert(b, value, type_)
     return by_address(type_) if isinstance(type_, Record) else type_.llvm, made.text
-
-
-def _through_pointer(b: Builder, pointer: Value, values: list[Any], node: tree.Call) -> Any:
-    assert isinstance(pointer.type, Pointer)
-    target = pointer.type.to
-    assert isinstance(target, FunctionType)
-    if len(values) != len(target.parameters):
-        raise b.refuse(f"this function takes {len(target.parameters)} arguments, {len(values)} are given", node)
-    null = b.make(f"icmp eq ptr {pointer.text}, null")
-    b.report_if(null, "rt_null_call", [("i32", b.line_text())])
-    if not b.program.device:  # in kernels function pointers are handles
-        require_function(b, pointer.text, target)
-    given: list[tuple[str, str]] = []
-    space = ""
-    if isinstance(target.result, (Record, Array)):
-        space = b.temporary(target.result)
-        given.append((by_address(target.result), space))
-    given += [pass_value(b, v, t) for v, t in zip(values, target.parameters, strict=True)]
-    b.noted_line = 0
-    if b.program.device:
-        text = late.call_by_handle(b, pointer.text, target, given)
-    else:
-        text = b.call(target.result, pointer.text, given, "void" if space else None)
-    late.check_thrown(b)
-    return call_result(b, target.result, space or text)
 
 
 def _external(b: Builder, function: tree.Function, values: list[Any], node: Any) -> Any:
@@ -235,7 +141,7 @@ def _external(b: Builder, function: tree.Function, values: list[Any], node: Any)
             require_function(b, text, type_.to)
     if len(values) < len(parameters):
         for parameter, type_ in zip(function.parameters[len(values) :], parameters[len(values) :], strict=True):
-            given.append(pass_value(b, late.lower(b, parameter.default), type_))
+            given.append(pass_value(b, b.lower(parameter.default), type_))
     if function.variadic:
         given += pack_variadic(b, values[len(parameters) :])
     # a prefixed name: LLVM emits calls of memset and memmove itself, which must not reach these
@@ -290,6 +196,3 @@ def _pack_argument(b: Builder, value: Any) -> tuple[int, str]:
     wide = convert(b, made, kind)
     tag = (0 if kind.size == 4 else 2) + (0 if kind.signed else 1)
     return tag, convert(b, wide, types.LONG).text
-
-
-provide(call_choice, call_instance, call_method)

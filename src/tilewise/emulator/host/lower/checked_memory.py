@@ -6,17 +6,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.copied_states import copy_states
 from tilewise.emulator.host.lower.float_to_integer import lanes_type, splat
+from tilewise.emulator.host.lower.function_text import FunctionText
 from tilewise.emulator.host.lower.marks import INSIDE, OK, SHADOW, SMALL
 from tilewise.emulator.host.lower.races import record_access
 from tilewise.emulator.host.lower.values import FULL, PRECHECKED, SHARED, UNCHECKED, Place, Value
-from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import Array, Record, Reference, Scalar, Type, stored
 
 
-def load(b: Builder, place: Place, checked: bool = True) -> Value:
+def load(b: FunctionText, place: Place, checked: bool = True) -> Value:
     """The value in a place; for a class or an array, its address. `checked`: report an uninitialised variable."""
     type_ = place.type
     if isinstance(type_, (Record, Array)):
@@ -38,7 +37,7 @@ def load(b: Builder, place: Place, checked: bool = True) -> Value:
     return Value(type_, b.from_memory(type_, text))
 
 
-def store(b: Builder, place: Place, text: str) -> None:
+def store(b: FunctionText, place: Place, text: str) -> None:
     """Store a scalar; its bytes become initialised."""
     type_ = place.type
     if place.register and place.flag:
@@ -51,25 +50,25 @@ def store(b: Builder, place: Place, text: str) -> None:
     text = b.to_memory(type_, text)
     if place.check == SHARED or (place.check == FULL and b.program.instrumented and not b.library):
         record_access(b, address, type_, text)
-    if b.nest is not None and not place.register:
-        b.nest.note_store(b, address, type_.size)
+    if not place.register:
+        b.note_store(address, type_.size)
     seen = OK if place.check in (FULL, PRECHECKED) else ""
     b.emit(f"store {stored(type_)} {text}, ptr {address}, align 1{seen}")
 
 
-def _shadow(b: Builder, address: str) -> str:
+def _shadow(b: FunctionText, address: str) -> str:
     at = b.make(f"ptrtoint ptr {address} to i64")
     there = b.make(f"add i64 {at}, {b.program.memory.shift}{SHADOW}")
     return b.make(f"inttoptr i64 {there} to ptr")
 
 
-def mark_initialised(b: Builder, address: str, size: int) -> None:
+def mark_initialised(b: FunctionText, address: str, size: int) -> None:
     """Set the state to initialised, for bytes that are known to belong to a variable."""
     shadow = _shadow(b, address)
     b.emit(f"store i{size * 8} {state_bytes(3, size)}, ptr {shadow}, align 1")
 
 
-def require_initialised(b: Builder, at: str, size: int, subscripts: Any) -> str:
+def require_initialised(b: FunctionText, at: str, size: int, subscripts: Any) -> str:
     """Add to the conditions of `subscripts` that these bytes are initialised; nothing is reported. The address `at`, or
     if it is outside of memory one that is safe to read."""
     inside = b.make(f"icmp ult i64 {b.make(f'sub i64 {at}, {b.program.memory.base}')}, {b.program.memory.size - 64}")
@@ -89,7 +88,7 @@ def state_bytes(byte: int, size: int, width: int = 1) -> str:
     return splat(f"i{size * 8}", int.from_bytes(bytes([byte]) * size, "little"), width)
 
 
-def _in_memory(b: Builder, address: str) -> tuple[str, str]:
+def _in_memory(b: FunctionText, address: str) -> tuple[str, str]:
     """Whether the address is in the program's memory, and the address as a number."""
     memory = b.program.memory
     at = b.make(f"ptrtoint ptr {address} to i64")
@@ -97,14 +96,14 @@ def _in_memory(b: Builder, address: str) -> tuple[str, str]:
     return b.make(f"icmp ult i64 {off}, {memory.size - 64}"), at
 
 
-def _load_states(b: Builder, at: str, kind: str, offset: int = 0, seen: str = "") -> tuple[str, str]:
+def _load_states(b: FunctionText, at: str, kind: str, offset: int = 0, seen: str = "") -> tuple[str, str]:
     """The address of the states of these bytes, and the states; `seen` is OK if the address was checked."""
     there = b.make(f"add i64 {at}, {b.program.memory.shift + offset}{SHADOW}")
     pointer = b.make(f"inttoptr i64 {there} to ptr")
     return pointer, b.make(f"load {kind}, ptr {pointer}, align 1{seen}")
 
 
-def _all_bytes_have(b: Builder, state: str, byte: int, size: int, width: int) -> str:
+def _all_bytes_have(b: FunctionText, state: str, byte: int, size: int, width: int) -> str:
     """Whether these bits are set in every byte, of all lanes."""
     kind, bits = states_type(size, width), state_bytes(byte, size, width)
     same = b.make(f"icmp eq {kind} {b.make(f'and {kind} {state}, {bits}')}, {bits}")
@@ -113,14 +112,14 @@ def _all_bytes_have(b: Builder, state: str, byte: int, size: int, width: int) ->
     )
 
 
-def _is_initialised(b: Builder, state: str, size: int, width: int = 1) -> str:
+def _is_initialised(b: FunctionText, state: str, size: int, width: int = 1) -> str:
     """On the host exactly 3; a kernel may also read the card's memory (6) and managed memory that is in use."""
     if not b.program.device:
         return b.make(f"icmp eq {states_type(size)} {state}, {state_bytes(3, size)}")
     return _all_bytes_have(b, state, 2, size, width)
 
 
-def _is_addressable(b: Builder, state: str, size: int, width: int = 1) -> str:
+def _is_addressable(b: FunctionText, state: str, size: int, width: int = 1) -> str:
     """Bit 1, and in kernels also bit 4."""
     if b.program.device:
         kind, two = states_type(size, width), splat(f"i{size * 8}", 2, width)
@@ -129,7 +128,7 @@ def _is_addressable(b: Builder, state: str, size: int, width: int = 1) -> str:
 
 
 def check_states(
-    b: Builder, at: str, size: int, write: bool, good: str, bad: str, width: int = 1, seen: str = OK
+    b: FunctionText, at: str, size: int, write: bool, good: str, bad: str, width: int = 1, seen: str = OK
 ) -> list[str]:
     """Branch to `good` if the states of these bytes allow the access, else to `bad`; the predecessors of `good`.
     A store makes its bytes initialised, and writes their states only if they change: shared pages stay shared."""
@@ -154,7 +153,7 @@ def check_states(
 
 
 def check_access(
-    b: Builder, address: str, size: int, check: int, write: bool = False, span: tuple[str, str] | None = None
+    b: FunctionText, address: str, size: int, check: int, write: bool = False, span: tuple[str, str] | None = None
 ) -> str:
     """Check an access; the address to use: in kernels, scratch memory after an invalid access."""
     good, bad = b.label(), b.label()
@@ -178,7 +177,7 @@ def check_access(
     return _invalid_access(b, bad, good, "rt_bad_write" if write else "rt_bad_read", address, at, size, reached)
 
 
-def in_span(b: Builder, at: str, size: int, span: tuple[str, str]) -> str:
+def in_span(b: FunctionText, at: str, size: int, span: tuple[str, str]) -> str:
     """Whether `size` bytes lie in a span; computed so that the address plus the size cannot wrap."""
     length = b.make(f"sub i64 {span[1]}, {span[0]}")
     wide = b.make(f"icmp uge i64 {length}, {size}")
@@ -187,7 +186,7 @@ def in_span(b: Builder, at: str, size: int, span: tuple[str, str]) -> str:
 
 
 def _invalid_access(
-    b: Builder, bad: str, good: str, callee: str, address: str, at: str, size: int, reached: list[str]
+    b: FunctionText, bad: str, good: str, callee: str, address: str, at: str, size: int, reached: list[str]
 ) -> str:
     """Report it. The runtime may end a host program; a thread continues with the address that the runtime returns."""
     b.begin(bad)
@@ -199,8 +198,7 @@ def _invalid_access(
         b.lines.append(f"{INSIDE}{address}")
         return address
     b.program.external("rt_invalid_access")
-    if b.lanes is not None:
-        b.lanes.set_reporting_lane(b)
+    b.before_report()
     kind = ("rt_bad_read", "rt_bad_write", "range read", "range write").index(callee)
     redirected = b.make(f"call ptr @rt_invalid_access(i64 {at}, i64 {size}, i32 {kind}, i32 {b.line_text()}) cold")
     b.jump(good)
@@ -212,13 +210,13 @@ def _invalid_access(
 MAX_INLINE_WORDS = 16  # of states that are checked inline: those of 128 bytes
 
 
-def check_object(b: Builder, address: str, size: int) -> str:
+def check_object(b: FunctionText, address: str, size: int) -> str:
     """Check the first and last byte of an object whose method is called through a pointer; the method relies on it.
     Checking all bytes would make each call as expensive as a copy."""
     return check_range(b, address, size, False, words=0)
 
 
-def check_range(b: Builder, address: str, size: int, write: bool, words: int = MAX_INLINE_WORDS) -> str:
+def check_range(b: FunctionText, address: str, size: int, write: bool, words: int = MAX_INLINE_WORDS) -> str:
     """Check that a whole object is addressable. Copies may read uninitialised bytes: they copy their states."""
     good, bad, near = b.label(), b.label(), b.label()
     if size > SMALL:
@@ -248,16 +246,15 @@ def check_range(b: Builder, address: str, size: int, write: bool, words: int = M
     return address
 
 
-def copy_bytes(b: Builder, to: str, source: str, size: int) -> None:
+def copy_bytes(b: FunctionText, to: str, source: str, size: int) -> None:
     """Copy an object's bytes and whether they are initialised."""
-    if b.nest is not None:
-        b.nest.invalidate(b)
+    b.note_store(to, 0)
     b.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
     first, second = _shadow(b, to), _shadow(b, source)
     copy_states(b, first, second, size)
 
 
-def zero_fill(b: Builder, address: str, size: int | str) -> None:
+def zero_fill(b: FunctionText, address: str, size: int | str) -> None:
     b.emit(f"call void @llvm.memset.p0.i64(ptr {address}, i8 0, i64 {size}, i1 false)")
     b.set_state(address, str(size), 3)
 
@@ -265,6 +262,3 @@ def zero_fill(b: Builder, address: str, size: int | str) -> None:
 def is_plain(type_: Type) -> bool:
     """A type whose values fit a register."""
     return isinstance(type_, Scalar) or (not isinstance(type_, (Record, Array, Reference)))
-
-
-provide(check_access, copy_bytes, store)

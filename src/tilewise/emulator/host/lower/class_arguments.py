@@ -7,7 +7,6 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.parse import tree
-from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import ULONG, Array, Pointer, Record, Type
 from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.emulator.sema.type_resolution import resolve
@@ -28,7 +27,7 @@ def deduced_class(b: Builder, written: Any, init: Any) -> Type | None:
     if any(isinstance(item, tree.Braces) for item in items) or not items:
         return None
     env = replace(b.env, local=b.find)
-    values = [_decayed(late.type_of(p, item, env)) for item in items]
+    values = [_decayed(p.type_of(item, env)) for item in items]
     if len(values) == 1 and isinstance(values[0], Record) and values[0].node is class_:
         return values[0]
     bound = _bound(b, class_, values, isinstance(init, tree.Braces))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import replace
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.checked_memory import store
+from tilewise.emulator.host.lower.device_function import device_handle
+from tilewise.emulator.host.lower.function_pointers import NO_FORM, call_form, explicit_choice
+from tilewise.emulator.host.lower.kernel_handle import kernel_handle
 from tilewise.emulator.host.lower.lanes.linear import as_scalar
 from tilewise.emulator.host.lower.lanes.mask import vector
 from tilewise.emulator.host.lower.places import load
@@ -22,7 +25,6 @@ from tilewise.emulator.host.lower.values import (
     WidePlace,
 )  # fmt: skip
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import (
     Array,
     FunctionType,
@@ -32,12 +34,7 @@ from tilewise.emulator.parse.types import (
     Scalar,
     Type,
 )  # fmt: skip
-from tilewise.emulator.sema.deduce import deduce
-from tilewise.emulator.sema.overload import conversion_operator, is_plain_function, same, surroundings, with_auto
-from tilewise.emulator.sema.symbol_table import Environment
-
-IN_REGISTERS = 5  # parameters that every ABI passes in registers, beside the address of a returned object
-NO_FORM = 1 << 32  # the call form of functions that no pointer can call
+from tilewise.emulator.sema.overload import conversion_operator, is_plain_function, same, with_auto
 
 
 def rvalue(b: Builder, value: Any) -> Value:
@@ -60,11 +57,9 @@ def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> V
     on_card = any(getattr(c, "on_device", False) for c in overloads.candidates)
     kernels = any("__global__" in getattr(c, "specifiers", ()) for c in overloads.candidates)
     if not kernels and (on_card or b.program.device or b.for_card):
-        function: Value = late.device_handle(b, overloads, wanted)
-        return function
+        return device_handle(b, overloads, wanted)
     if on_card and not b.program.device:
-        handle: Value = late.kernel_handle(b, overloads, wanted)
-        return handle
+        return kernel_handle(b, overloads, wanted)
     node, bindings, record, _ = explicit_choice(b, overloads, wanted)
     instance = b.program.instance(node, bindings, record)
     b.calls.add(instance.symbol)
@@ -72,50 +67,6 @@ def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> V
     special = instance.record is not None or instance.node.variadic  # they take more than their parameters
     b.program.address_taken[instance.symbol] = NO_FORM if special else call_form(type_)
     return Value(Pointer(type_), instance.symbol)
-
-
-def explicit_choice(
-    b: Builder, overloads: Overloads, wanted: Type | None
-) -> tuple[tree.Function, dict[str, Any], Record | None, tuple[Type, ...]]:
-    """The overload whose address is taken, and its parameter types: the one of the wanted type, or the only one."""
-    target = wanted.to if isinstance(wanted, (Pointer, Reference)) else wanted
-    wanted_types = target.parameters if isinstance(target, FunctionType) else ()
-    program = b.program
-    for candidate in overloads.candidates:
-        node, record = candidate[:2] if isinstance(candidate, tuple) else (candidate, overloads.record)
-        if record is not None and "static" not in node.specifiers:
-            raise b.refuse(f"{node.name} is a function of {record.name} and is not called: {node.name}()")
-        env = surroundings(program, node, record)
-        bindings: dict[str, Any] = {}
-        if node.template:
-            made = deduce(program, node, overloads.arguments, [Value(t, "") for t in wanted_types], env, b.env)
-            if made is None:
-                continue
-            bindings = made
-        inner = Environment({**env.bindings, **bindings}, env.scope, env.record)
-        parameters = tuple(program.resolve(p.type, inner) for p in node.parameters)
-        if isinstance(target, FunctionType) and parameters != target.parameters:
-            continue
-        return program.definition(node), bindings, record, parameters
-    raise b.refuse(f"no function {overloads.name} fits here")
-
-
-def call_form(type_: FunctionType) -> int:
-    """A hash of what caller and callee must agree on for memory safety. Scalars in registers may differ in number.
-    Objects are passed by addresses that the callee does not check, so their positions must match; parameters beyond
-    the registers are on the stack, so all their types must match."""
-    objects = [isinstance(t, (Record, Array)) for t in (type_.result, *type_.parameters)]
-    if not any(objects) and len(type_.parameters) <= IN_REGISTERS:
-        return 0
-    kinds = [t.llvm for t in type_.parameters]
-    return zlib.crc32(repr((objects, kinds if len(kinds) > IN_REGISTERS else [])).encode())
-
-
-def require_function(b: Builder, pointer: str, type_: FunctionType) -> None:
-    """End the program if a pointer is not a function of it with this call form. Kernels use handles instead."""
-    known = b.make(f"call i1 @known_function(ptr {pointer}, i64 {call_form(type_)})")
-    wild, at = b.make(f"xor i1 {known}, true"), b.make(f"ptrtoint ptr {pointer} to i64")
-    b.report_if(wild, "rt_bad_call", [("i64", at), ("i32", b.line_text())])
 
 
 def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Value:
@@ -129,8 +80,7 @@ def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Valu
     if isinstance(type_, Record):
         if isinstance(value, Value) and value.type is type_:
             return value
-        fresh: Value = late.make_temporary(b, type_, [value])
-        return fresh
+        return b.make_temporary(type_, [value])
     source = rvalue(b, value)
     if isinstance(source.type, Record):
         return _by_operator(b, value, source.type, type_)
@@ -149,7 +99,7 @@ def _by_operator(b: Builder, value: Any, record: Record, type_: Type) -> Value:
     wanted = conversion_operator(b.program, record, type_)
     if wanted is None:
         raise b.refuse(f"{record} does not become {type_}")
-    return convert(b, late.call_method(b, value, wanted, []), type_)
+    return convert(b, b.call_method(value, wanted, []), type_)
 
 
 def scalar(b: Builder, v: Value, type_: Type, explicit: bool = False) -> Value | None:
@@ -240,7 +190,7 @@ def bind(b: Builder, value: Any, type_: Reference) -> Value:
 def spill_value(b: Builder, value: Value) -> str:
     """The address of a temporary with this value, for a const reference."""
     address = b.temporary(value.type)
-    late.store(b, Place(value.type, address, INIT), value.text)
+    store(b, Place(value.type, address, INIT), value.text)
     return address
 
 

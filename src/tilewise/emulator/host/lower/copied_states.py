@@ -5,7 +5,7 @@ compiled code and must do so themselves."""
 
 from __future__ import annotations
 
-from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.function_text import FunctionText
 
 # `own`: bits of a state that a copy does not change
 COPY_STATES = """
@@ -45,7 +45,7 @@ done:
 INIT_BIT = 2
 
 
-def copy_states(b: Builder, to: str, source: str, size: int) -> None:
+def copy_states(b: FunctionText, to: str, source: str, size: int) -> None:
     """Copy the states of an object's bytes; in kernels only the bit that they are initialised."""
     if size:
         b.may_uninitialise = b.program.memory.may_uninitialise = True

@@ -8,11 +8,14 @@ from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import zero_fill
 from tilewise.emulator.host.lower.class_arguments import deduced_class
 from tilewise.emulator.host.lower.conversion import bind, convert, object_place, rvalue
-from tilewise.emulator.host.lower.initialise import complete_type, initialise
+from tilewise.emulator.host.lower.device_variables import declare_shared
+from tilewise.emulator.host.lower.globals import local_static, static_memory
+from tilewise.emulator.host.lower.initialise import complete_type
 from tilewise.emulator.host.lower.lanes.variables import declared_in_lanes
+from tilewise.emulator.host.lower.names import member_place
+from tilewise.emulator.host.lower.objects import default_initialise
 from tilewise.emulator.host.lower.values import FULL, INIT, UNCHECKED, Local, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type, innermost, stored
 from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.symbol_table import Unknown
@@ -27,6 +30,15 @@ def lower_declaration(b: Builder, node: tree.Declaration) -> None:
             _variable(b, item)
 
 
+def condition(b: Builder, node: Any) -> Value:
+    """A condition as a bool or a vector of them; it may declare a variable."""
+    if isinstance(node, tree.Declaration):
+        lower_declaration(b, node)
+        node = tree.Name(node.items[-1].name, line=node.line)
+    with b.full_expression():
+        return convert(b, b.lower(node), types.BOOL)
+
+
 def _variable(b: Builder, item: tree.Variable) -> None:
     if b.lanes is not None and declared_in_lanes(b, item):
         return
@@ -35,12 +47,12 @@ def _variable(b: Builder, item: tree.Variable) -> None:
     if "__shared__" in item.specifiers:
         if not b.program.device:
             raise b.refuse(f"{item.name} is shared memory of a block: only kernels have it", item)
-        late.declare_shared(b, item)
+        declare_shared(b, item)
         return
     if "extern" in item.specifiers:
         return
     if "static" in item.specifiers:
-        late.local_static(b, item)
+        local_static(b, item)
         return
     init: Any = item.init if item.init is not None else item.arguments
     if tree.is_auto(item.type):
@@ -60,7 +72,7 @@ def _variable(b: Builder, item: tree.Variable) -> None:
         given = given.items[0]
     if const and isinstance(type_, Scalar) and given is not None and not isinstance(given, tree.Braces):
         try:
-            constant = constants.wrap(type_, constants.evaluate(b.program, given, b.env, b.find)[0])
+            constant = types.wrap(type_, constants.evaluate(b.program, given, b.env, b.find)[0])
         except Unknown:
             constant = None
     declare(b, item.name, type_, init, const, constant)
@@ -72,7 +84,7 @@ def declare_auto(b: Builder, name: str, written: Any, init: Any, node: Any) -> N
         init = init[0]
     if init is None or isinstance(init, (list, tree.Braces)):
         raise b.refuse(f"auto {name} needs one value", node)
-    value = init if isinstance(init, (Value, Place)) else late.lower(b, init)
+    value = init if isinstance(init, (Value, Place)) else b.lower(init)
     if isinstance(value, Overloads):
         value = rvalue(b, value)
     reference = written.of if isinstance(written, tree.TypeConst) else written
@@ -103,7 +115,7 @@ def declare(b: Builder, name: str, type_: Type, init: Any, const: bool, constant
         b.emit(
             f"call void @rt_large_local(i64 {size}, i64 {limit}, i32 {program.name_number(name)}, i32 {b.line_text()})"
         )
-        address = late.static_memory(b, size)
+        address = static_memory(b, size)
     else:
         address = b.frame_slot(size, type_.align)
     b.set_state(address, str(size), 1)
@@ -115,10 +127,10 @@ def declare(b: Builder, name: str, type_: Type, init: Any, const: bool, constant
     if init is not None:
         if isinstance(init, tree.Node):
             b.declare(name, local)  # a lambda may name itself
-        initialise(b, place, init)
+        b.initialise(place, init)
     else:
         program.uninitialised_locals.setdefault(name, b.line)
-        late.default_initialise(b, type_, address)
+        default_initialise(b, type_, address)
     b.declare(name, local)
     inner = innermost(type_)
     if isinstance(inner, Record) and not program.layout(inner).trivial:
@@ -137,7 +149,7 @@ def _register(b: Builder, name: str, type_: Type, init: Any, const: bool, consta
         b.allocas.append(f"  store {stored(type_)} zeroinitializer, ptr {slot}")
         b.declare(name, Local(type_, slot, UNCHECKED, flag, True, constant=constant, const=const))
     if init is not None:
-        initialise(b, Place(type_, slot, UNCHECKED, register=True), init)
+        b.initialise(Place(type_, slot, UNCHECKED, register=True), init)
         b.declare(name, Local(type_, slot, UNCHECKED, "", True, constant=constant, const=const))
 
 
@@ -151,7 +163,7 @@ def _reference(b: Builder, name: str, type_: Reference, init: Any) -> None:
         init = init[0] if init else None
     if init is None:
         raise b.refuse(f"the reference {name} needs something to refer to")
-    value = init if isinstance(init, (Value, Place)) else late.lower(b, init)
+    value = init if isinstance(init, (Value, Place)) else b.lower(init)
     made = bind(b, value, type_)
     for found in [t for t in b.temporaries if t[1] == made.text]:  # lifetime extension
         b.temporaries.remove(found)
@@ -165,10 +177,10 @@ def _variable_length(b: Builder, item: tree.Variable) -> None:
     """float a[n]: a variable-length array."""
     rows = item.type.of if isinstance(item.type.of, tree.TypeArray) and item.init is None else None
     of = b.program.resolve(item.type.of if rows is None else rows.of, b.env)
-    count = convert(b, late.lower(b, item.type.length), types.LONG).text
+    count = convert(b, b.lower(item.type.length), types.LONG).text
     row = ""
     if rows is not None:  # float a[n][m]: the row length is stored, too
-        row, wide = b.alloca("i64"), convert(b, late.lower(b, rows.length), types.LONG).text
+        row, wide = b.alloca("i64"), convert(b, b.lower(rows.length), types.LONG).text
         b.emit(f"store i64 {wide}, ptr {row}")
         count = b.make(f"mul i64 {count}, {wide}")
     size = b.make(f"mul i64 {count}, {b.program.size_of(of)}")
@@ -189,13 +201,13 @@ def _first_values(b: Builder, item: tree.Variable, of: Type, address: str, size:
     negative = b.make(f"icmp slt i64 {size}, 0")  # reported by rt_variable_length
     zero_fill(b, address, b.make(f"select i1 {negative}, i64 0, i64 {size}"))
     for i, value in enumerate(item.init.items):
-        late.initialise(b, Place(of, b.offset(address, i * of.size), FULL), value)
+        b.initialise(Place(of, b.offset(address, i * of.size), FULL), value)
 
 
 def lower_bindings(b: Builder, node: tree.Bindings) -> None:
     """auto [a, b] = e."""
     with b.full_expression():
-        value = late.lower(b, node.value)
+        value = b.lower(node.value)
         if not isinstance(value.type, Record):
             raise b.refuse("auto [...] needs an object with members", node)
         record = b.program.layout(value.type)
@@ -207,7 +219,7 @@ def lower_bindings(b: Builder, node: tree.Bindings) -> None:
             assert hidden is not None
             value = Place(record, hidden.address, INIT)
         for name, f in zip(node.names, record.fields, strict=True):
-            place = late.member_place(b, object_place(value), f.name, node)
+            place = member_place(b, object_place(value), f.name, node)
             slot = b.alloca("ptr")
             b.emit(f"store ptr {place.address}, ptr {slot}")
             b.declare(name, Local(Reference(place.type), slot, UNCHECKED, reference=True))
@@ -221,7 +233,7 @@ def lower_for_each(b: Builder, node: tree.ForEach) -> None:
             first = Value(Pointer(over.type.of), over.address)
             last = Value(Pointer(over.type.of), b.offset(over.address, over.type.size))
         else:
-            first, last = late.call_method(b, over, "begin", []), late.call_method(b, over, "end", [])
+            first, last = b.call_method(over, "begin", []), b.call_method(over, "end", [])
         declare(b, "<at>", first.type, first, False, None)
         declare(b, "<end>", last.type, last, False, None)
         where: dict[str, Any] = {"line": node.line, "column": node.column}
@@ -232,7 +244,7 @@ def lower_for_each(b: Builder, node: tree.ForEach) -> None:
         else:
             taken.items[0].init = item
         different, step = tree.Binary("!=", at, end, **where), tree.Step("+", at, True, **where)
-        late.statement(b, tree.For(None, different, step, tree.Block([taken, node.body]), **where))
+        b.statement(tree.For(None, different, step, tree.Block([taken, node.body]), **where))
 
 
 def _range(b: Builder, node: tree.ForEach) -> Place:
@@ -240,12 +252,12 @@ def _range(b: Builder, node: tree.ForEach) -> Place:
         items = node.range.items
         if not items:
             raise b.refuse("an empty list in braces has no type to go through", node)
-        first = rvalue(b, late.lower(b, items[0]))
+        first = rvalue(b, b.lower(items[0]))
         declare(b, "<range>", Array(first.type, len(items)), node.range, False, None)
         hidden = b.find("<range>")
         assert hidden is not None
         return Place(hidden.type, hidden.address, INIT)
-    value = late.lower(b, node.range)
+    value = b.lower(node.range)
     if isinstance(value, Place):
         return value
     if isinstance(value, Overloads):

@@ -9,27 +9,19 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewise.emulator.host.lower import containment
-from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.conversion import convert
 from tilewise.emulator.host.lower.copied_states import COPY_STATES
 from tilewise.emulator.host.lower.device_function import by_handle_text, handle_targets
-from tilewise.emulator.host.lower.function import write
+from tilewise.emulator.host.lower.device_variables import MAX_DYNAMIC_SHARED
 from tilewise.emulator.host.lower.lanes.kernel import group_functions, write_lockstep
 from tilewise.emulator.host.lower.module import HEAD, declarations, framed, recursive
 from tilewise.emulator.host.lower.program import Instance, LaunchSite, Program
 from tilewise.emulator.host.lower.races import BLOCK_TICK, TICK, clock, instrumentation
-from tilewise.emulator.host.lower.values import FULL, SHARED, UNCHECKED, Local, Place, Value
-from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
-from tilewise.emulator.parse.types import Array, Record, Type
-from tilewise.emulator.sema.symbol_table import HOST_VARIABLE
+from tilewise.emulator.parse import types
+from tilewise.emulator.parse.types import Array, Record
 
-MAX_DYNAMIC_SHARED = 228 << 10
-DYNAMIC_NAME = "shared memory"
 FRAME_BYTES = 256 << 20  # bytes for the frames of a block's threads
 THREADS = 1024
-ON_THE_CARD = frozenset({"__device__", "__constant__", "__managed__"})
-STREAMS = ("std::cout", "std::cerr", "std::clog", "std::cin")
+
 
 RUN_BLOCKS = """
 define void @run_blocks(ptr %args, i64 %first, i64 %last, i64 %n, i64 %dynamic) #0 {{
@@ -198,50 +190,6 @@ done:
 """
 
 
-def card_variable(b: Builder, name: str, item: tree.Variable, place: Place) -> Place:
-    """A global variable in device code."""
-    if name in STREAMS and not b.library:
-        raise b.refuse(f"{name} is the host's: a kernel prints with printf")
-    if name in b.program.library_variables:
-        place.check = UNCHECKED  # threadIdx, blockIdx, …
-    elif item.specifiers & ON_THE_CARD:
-        place.check = FULL
-    elif not b.library:
-        raise b.refuse(f"{name} {HOST_VARIABLE}")
-    return place
-
-
-def declare_shared(b: Builder, item: tree.Variable) -> None:
-    """__shared__ T x[…] inside a kernel."""
-    place = shared_place(b, item)
-    b.declare(item.name, Local(place.type, place.address, place.check))
-
-
-def shared_place(b: Builder, item: tree.Variable) -> Place:
-    program = b.program
-    type_: Type = program.resolve(item.type, b.env)
-    if "extern" in item.specifiers:
-        if not program.dynamic_shared:
-            program.dynamic_shared = program.memory.static(MAX_DYNAMIC_SHARED, DYNAMIC_NAME, False)
-        address = program.dynamic_shared
-        return Place(type_, f"inttoptr (i64 {address} to ptr)", FULL, name=item.name)
-    size = program.size_of(type_)
-    address = program.memory.static(size, item.name, False)
-    program.shared.append((address, size))
-    checked = program.instrumented and "volatile" not in item.specifiers and not isinstance(type_, Record)
-    return Place(type_, f"inttoptr (i64 {address} to ptr)", SHARED if checked else UNCHECKED, name=item.name)
-
-
-def wait(b: Builder, node: tree.Call) -> Value:
-    """__wait(1): a barrier of the block; __wait(2): of the warp; __wait(4): of the warp's active threads."""
-    kind = convert(b, late.lower(b, node.arguments[0]), types.INT)
-    b.program.external("rt_barrier")
-    b.calls.add("@rt_barrier")
-    b.noted_line = 0
-    b.emit(f"call void @rt_barrier(i32 {kind.text})")
-    return Value(types.VOID, "")
-
-
 def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None, instrumented: bool = False) -> str:
     """LLVM text: `run_blocks(arguments, first block, end, threads of a block, bytes of dynamic shared memory)`.
 
@@ -261,7 +209,7 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None, 
             if group is not None and instance is kernel:
                 lanes = write_lockstep(p, instance, *group)
             else:
-                write(p, instance)
+                p.write(instance)
             if not p.pending:
                 by_handle = handle_targets(p)  # may add pending instances
     finally:
@@ -379,7 +327,3 @@ def _max_stack(
         below = (_max_stack(c, instances, own, known) for c in instances[symbol].calls)
         known[symbol] = own(instances[symbol]) + max(below, default=0)
     return known.get(symbol, 0)
-
-
-provide(declare_shared, card_variable, shared_place)
-late.BUILTIN["__wait"] = wait

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.conversion import explicit_choice
+from tilewise.emulator.host.lower.function_pointers import explicit_choice
 from tilewise.emulator.host.lower.program import Instance, Program
 from tilewise.emulator.host.lower.values import Overloads, Value
 from tilewise.emulator.parse import tree
-from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Type
 
 
@@ -80,6 +79,3 @@ def by_handle_text(p: Program, cases: dict[str, list[tuple[int, Instance]]]) -> 
         out += ["wild:", "  call void @rt_bad_call(i64 %at, i32 %line) cold",
                 "  ret void" if result == "void" else f"  ret {result} zeroinitializer", "}"]  # fmt: skip
     return out
-
-
-provide(call_by_handle, device_handle)

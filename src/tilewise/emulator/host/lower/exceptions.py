@@ -13,7 +13,6 @@ from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.lower.values import INIT, UNCHECKED, Local, Place, Value
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Record, Reference, Type
 
 ANY = -1
@@ -63,16 +62,16 @@ def _raise(b: Builder, node: tree.Throw) -> None:
     """Construct the exception object and hand it to the runtime."""
     p = b.program
     with b.full_expression():
-        value = late.lower(b, node.value)
+        value = b.lower(node.value)
         if not isinstance(value.type, Record):
             value = rvalue(b, value)
         type_ = value.type
         p.external("rt_exception_memory")
         space = b.make(f"call ptr @rt_exception_memory(i64 {p.size_of(type_)})")
-        late.initialise(b, Place(type_, space, INIT), value)
+        b.initialise(Place(type_, space, INIT), value)
         what = "null"
         if isinstance(type_, Record) and p.layout(type_).methods_named("what"):
-            what = rvalue(b, late.call_method(b, Place(type_, space, INIT), "what", [])).text
+            what = rvalue(b, b.call_method(Place(type_, space, INIT), "what", [])).text
         p.thrown.append(_catchable_types(p, type_))
         p.external("rt_raise")
         name = p.name_number(str(type_))
@@ -104,11 +103,11 @@ def check_thrown(b: Builder) -> None:
 
 def lower_try(b: Builder, node: tree.Try) -> None:
     if not catching(b.program):
-        late.statement(b, node.body)
+        b.statement(node.body)
         return
     handlers, done = b.label(), b.label()
     b.handlers.append((len(b.scopes), handlers))
-    late.statement(b, node.body)
+    b.statement(node.body)
     b.handlers.pop()
     if b.open:
         b.jump(done)
@@ -132,7 +131,7 @@ def _handler(b: Builder, handler: tree.Handler, done: str) -> None:
     with b.scope():
         if type_ is not None and handler.parameter is not None and handler.parameter.name:
             b.declare(handler.parameter.name, _caught(b, type_, found))
-        late.statement(b, handler.body)
+        b.statement(handler.body)
     if b.open:
         b.jump(done)
     b.begin(other)
@@ -144,6 +143,3 @@ def _caught(b: Builder, type_: Type, address: str) -> Local:
     slot = b.alloca("ptr")
     b.emit(f"store ptr {address}, ptr {slot}")
     return Local(type_, slot, UNCHECKED, reference=True)
-
-
-provide(check_thrown, lower_throw)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.call import call_method, lower_call
+from tilewise.emulator.host.lower.call_expression import lower_call
 from tilewise.emulator.host.lower.conversion import convert, object_place, place_of, rvalue, truth
+from tilewise.emulator.host.lower.exceptions import lower_throw
+from tilewise.emulator.host.lower.heap import lower_delete, lower_new
+from tilewise.emulator.host.lower.lambdas import lower_lambda
 from tilewise.emulator.host.lower.lanes import control
 from tilewise.emulator.host.lower.lanes.memory import checked_index, interleaved_element, offset_pointer
+from tilewise.emulator.host.lower.launch import lower_launch
 from tilewise.emulator.host.lower.marks import OK, SMALL, WITHIN
 from tilewise.emulator.host.lower.names import lower_member, lower_name
+from tilewise.emulator.host.lower.objects import construct
+from tilewise.emulator.host.lower.operands import common_type, element_size, operands, unevaluated_type
 from tilewise.emulator.host.lower.operators import (
     lower_assign,
     lower_binary,
     lower_step,
     lower_unary,
 )  # fmt: skip
-from tilewise.emulator.host.lower.places import load
+from tilewise.emulator.host.lower.subscripts import elements
 from tilewise.emulator.host.lower.values import (
     FULL,
     INIT,
@@ -31,10 +36,10 @@ from tilewise.emulator.host.lower.values import (
     Value,
     Wide,
     WidePlace,
+    constant,
 )  # fmt: skip
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
-from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Scalar, Type
+from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type
 
 
 def lower(b: Builder, node: Any) -> Any:
@@ -49,34 +54,6 @@ def lower(b: Builder, node: Any) -> Any:
         if id(node) in b.computed:
             return b.computed[id(node)]
     return known(b, node)
-
-
-def operands(b: Builder, nodes: list[Any]) -> list[Any]:
-    """Arguments of a call; {…} is lowered later, when the parameter's type is known."""
-    return [n if isinstance(n, tree.Braces) else _load_register(b, lower(b, n)) for n in nodes]
-
-
-def _load_register(b: Builder, value: Any) -> Any:
-    """Load a register variable now: a later argument may change it."""
-    if isinstance(value, Place) and (value.register or isinstance(value, (WidePlace, InterleavedPlace))):
-        return load(b, value)
-    return value
-
-
-def number_text(value: Any, type_: Scalar) -> str:
-    if not type_.floating:
-        return str(int(value)) if type_.kind != "bool" else ("true" if value else "false")
-    real = float(value)
-    if type_ is types.FLOAT:
-        try:
-            real = struct.unpack("<f", struct.pack("<f", real))[0]
-        except OverflowError:
-            real = float("inf") if real > 0 else float("-inf")
-    return f"0x{struct.unpack('<Q', struct.pack('<d', real))[0]:016X}"
-
-
-def constant(value: Any, type_: Scalar) -> Value:
-    return Value(type_, number_text(value, type_))
 
 
 def _number(b: Builder, node: tree.Number) -> Any:
@@ -167,38 +144,10 @@ def _join(b: Builder, value: Any, type_: Type, space: str) -> None:
         return
     if isinstance(type_, Record):
         b.set_state(space, str(type_.size), 1)
-        late.construct(b, type_, space, [value])
+        construct(b, type_, space, [value])
         return
     made = Value(type_, value.address) if isinstance(type_, Reference) else convert(b, value, type_)
     b.emit(f"store {type_.llvm} {made.text}, ptr {space}")
-
-
-def common_type(b: Builder, first: Any, second: Any) -> Type:
-    """The type of c ? a : b."""
-    places = isinstance(first, Place) and isinstance(second, Place) and first.type == second.type
-    if places and not (first.register or second.register or isinstance(first.type, Array)):
-        return Reference(first.type)
-    if isinstance(first, Overloads) or isinstance(second, Overloads):
-        known = first if not isinstance(first, Overloads) else second
-        if isinstance(known, Overloads):
-            return rvalue(b, known).type
-        return known.type  # type: ignore[no-any-return]
-    one, two = _decayed(first.type), _decayed(second.type)
-    if one == two:
-        return one
-    if isinstance(one, Scalar) and isinstance(two, Scalar) and one.rank >= 0 and two.rank >= 0:
-        return types.common(one, two)
-    if one is types.VOID or two is types.VOID:
-        return types.VOID
-    if isinstance(one, Record) or isinstance(two, Pointer):
-        return one if isinstance(one, Record) else two
-    return two if isinstance(two, Record) else one
-
-
-def _decayed(type_: Type) -> Type:
-    if isinstance(type_, Array):
-        return Pointer(type_.of)
-    return Pointer(type_) if isinstance(type_, FunctionType) else type_
 
 
 def _index(b: Builder, node: tree.Index) -> Any:
@@ -213,7 +162,7 @@ def _index(b: Builder, node: tree.Index) -> Any:
     if isinstance(base.type, Record):
         value = operands(b, [node.index])
         b.line = node.line
-        return call_method(b, base, "operator[]", value, node)
+        return b.call_method(base, "operator[]", value, node)
     index = rvalue(b, lower(b, node.index))
     b.line = node.line
     if isinstance(index.type, Pointer) and isinstance(base.type, Scalar):
@@ -251,14 +200,9 @@ def _prechecked_element(b: Builder, node: tree.Index) -> Place:
     outer, b.no_overflow = b.no_overflow, True
     index = convert(b, rvalue(b, lower(b, node.index)), types.LONG)
     b.no_overflow = outer
-    of = late.elements(b, node.base)
+    of = elements(b, node.base)
+    assert of is not None
     return Place(of, b.offset(b.prechecked[id(node)], b.make(f"mul i64 {index.text}, {of.size}")), PRECHECKED)
-
-
-def element_size(b: Builder, type_: Type, node: Any = None) -> int:
-    if type_ is types.VOID or isinstance(type_, FunctionType):
-        return 1
-    return b.program.size_of(type_)
 
 
 def _element(b: Builder, base: Place, at: Value) -> Place:
@@ -297,7 +241,7 @@ def _cast(b: Builder, node: tree.Cast) -> Any:
             return Place(type_.to, value.address, check, moved=type_.rvalue, const=type_.const)
         return place_of(convert(b, value, type_))
     if isinstance(type_, Record):
-        return late.make_temporary(b, type_, [value])
+        return b.make_temporary(type_, [value])
     return convert(b, value, type_, explicit=True)
 
 
@@ -305,8 +249,8 @@ def _construct(b: Builder, node: tree.Construct) -> Any:
     type_ = b.program.resolve(node.type, b.env)
     if isinstance(type_, Record):
         if node.braces:
-            return late.make_temporary(b, type_, list(node.arguments))
-        return late.make_temporary(b, type_, operands(b, node.arguments))
+            return b.make_temporary(type_, list(node.arguments))
+        return b.make_temporary(type_, operands(b, node.arguments))
     items = node.arguments[0].items if node.braces else node.arguments
     if not items:
         return convert(b, Value(types.INT, "0"), type_, explicit=True)
@@ -330,18 +274,6 @@ def _sizeof(b: Builder, node: tree.SizeOf) -> Any:
     return Value(types.ULONG, str(type_.align if node.alignment else size))
 
 
-def unevaluated_type(b: Builder, node: Any) -> Type:
-    """The type of an operand of sizeof or decltype: lower it, then discard the code."""
-    outer, lines, opened, line = b.temporaries, len(b.lines), b.open, b.noted_line
-    b.temporaries = []
-    value = lower(b, node)
-    del b.lines[lines:]
-    b.temporaries, b.open, b.noted_line = outer, opened, line
-    if not isinstance(value, (Value, Place)):
-        raise b.refuse("this is a name and not a value: nothing is known of its type", node)
-    return value.type
-
-
 def _braces(b: Builder, node: tree.Braces) -> Any:
     raise b.refuse("a list in braces needs a type here", node)
 
@@ -349,14 +281,14 @@ def _braces(b: Builder, node: tree.Braces) -> Any:
 def _throw(b: Builder, node: tree.Throw) -> Any:
     """In a program without a catch, or in a kernel: report and end the program."""
     if b.program.catches and not b.program.device:
-        return late.lower_throw(b, node)
+        return lower_throw(b, node)
     text = ""
     if node.value is not None:
         value = lower(b, node.value)
         kind = getattr(value, "type", types.VOID)
         text = str(kind)
         if isinstance(kind, Record) and b.program.layout(kind).methods_named("what"):
-            what = rvalue(b, call_method(b, value, "what", []))
+            what = rvalue(b, b.call_method(value, "what", []))
             b.program.external("rt_throw_what")
             b.emit(f"call void @rt_throw_what(i32 {b.program.name_number(text)}, ptr {what.text}, i32 {b.line_text()})")
             return Value(types.VOID, "")
@@ -370,9 +302,6 @@ TABLE: dict[type, Any] = {
     tree.Step: lower_step, tree.Binary: lower_binary, tree.Assign: lower_assign, tree.Ternary: _ternary,
     tree.Call: lower_call, tree.Index: _index, tree.Member: lower_member, tree.Cast: _cast,
     tree.Construct: _construct, tree.SizeOf: _sizeof, tree.Throw: _throw, tree.Braces: _braces,
-    tree.Lambda: lambda b, node: late.lower_lambda(b, node), tree.Launch: lambda b, node: late.lower_launch(b, node),
-    tree.New: lambda b, node: late.lower_new(b, node), tree.Delete: lambda b, node: late.lower_delete(b, node),
+    tree.Lambda: lower_lambda, tree.Launch: lower_launch,
+    tree.New: lower_new, tree.Delete: lower_delete,
 }  # fmt: skip
-
-
-provide(unevaluated_type, common_type, constant, element_size, lower, operands)

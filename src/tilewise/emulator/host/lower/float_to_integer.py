@@ -6,11 +6,11 @@ the GPU and 253 on the host, 300.5f is 44 on both."""
 
 from __future__ import annotations
 
-from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.function_text import FunctionText
 from tilewise.emulator.parse.types import Scalar
 
 
-def on_host(b: Builder, text: str, source: Scalar, type_: Scalar) -> str:
+def on_host(b: FunctionText, text: str, source: Scalar, type_: Scalar) -> str:
     bits = 32 if type_.size < 4 or (type_.size == 4 and type_.signed) else 64
     if source.size < 8:
         text = b.make(f"fpext {source.llvm} {text} to double")
@@ -27,7 +27,7 @@ def on_host(b: Builder, text: str, source: Scalar, type_: Scalar) -> str:
     return number
 
 
-def _truncated(b: Builder, text: str, bits: int) -> str:
+def _truncated(b: FunctionText, text: str, bits: int) -> str:
     least, most = -(1 << (bits - 1)), 1 << (bits - 1)
     low = b.make(f"fcmp {'ogt' if bits == 32 else 'oge'} double {text}, {float(least - (bits == 32)):.1f}")
     high = b.make(f"fcmp olt double {text}, {float(most):.1f}")
@@ -46,7 +46,7 @@ def splat(llvm: str, value: int, width: int) -> str:
     return f"splat ({llvm} {value})" if width > 1 else str(value)
 
 
-def on_card(b: Builder, text: str, source: Scalar, type_: Scalar, width: int = 1) -> str:
+def on_card(b: FunctionText, text: str, source: Scalar, type_: Scalar, width: int = 1) -> str:
     if source.size == 2:
         text = b.make(f"fpext {lanes_type(source.llvm, width)} {text} to {lanes_type('float', width)}")
     floating, kind = ("double", "f64") if source.size == 8 else ("float", "f32")

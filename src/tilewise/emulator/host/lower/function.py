@@ -5,28 +5,53 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tilewise.emulator.host.lower.builder import Builder, by_address
-from tilewise.emulator.host.lower.checked_memory import copy_bytes
+from tilewise.emulator.host.lower import call, expression, initialise, objects, statement
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.checked_memory import copy_bytes, store
 from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.escapes import escaping
+from tilewise.emulator.host.lower.function_text import by_address
+from tilewise.emulator.host.lower.objects import construct, construct_members
+from tilewise.emulator.host.lower.operands import operands
 from tilewise.emulator.host.lower.program import AUTO, DESTROY, Instance, Program
+from tilewise.emulator.host.lower.reference_comparisons import find_comparisons
 from tilewise.emulator.host.lower.values import INIT, UNCHECKED, Local, Overloads, Place, Value
+from tilewise.emulator.host.lower.virtual import store_vptrs
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Pointer, Record, Reference, Type, stored
 from tilewise.emulator.sema.bodies import body_of
 from tilewise.emulator.sema.symbol_table import Environment
 
 
+class Lowering(Builder):
+    """A builder with the lowerings that call each other."""
+
+    lower = expression.lower
+    statement = statement.statement
+    initialise = initialise.initialise
+    call_method = call.call_method
+    make_temporary = objects.make_temporary
+    destroy = objects.destroy
+    destroy_array = objects.destroy_array
+
+
+class LoweredProgram(Program):
+    def write(self, instance: Instance) -> None:
+        write(self, instance)
+
+    def type_of(self, node: Any, env: Environment) -> Type:
+        return type_of(self, node, env)
+
+
 def write(p: Program, instance: Instance) -> None:
     node = instance.node
     p.device = instance.device
-    b = Builder(p, instance.env, node.library)
+    b = Lowering(p, instance.env, node.library)
     b.line = node.line
     b.result = instance.result
     b.variadic = node.variadic
     body = b.body = body_of(p, node, instance.env, p.lenient and not instance.device)
-    late.find_comparisons(b, body)
+    find_comparisons(b, body)
     b.escaping = escaping(b, [body, *(i[1] for i in node.initialisers)], isinstance(instance.result, Reference))
     if instance.lambda_ is not None:
         instance.lambda_.enter(b)
@@ -38,10 +63,11 @@ def write(p: Program, instance: Instance) -> None:
         if node.name == "<new>":
             _construct_members(b, instance)
         elif node.name == "~" and instance.record is not None:
-            late.store_vptrs(b, instance.record, "%this")
+            store_vptrs(b, instance.record, "%this")
         elif node.name == DESTROY:
-            late.destroy(b, instance.record, "%this")
-        late.statement(b, body)
+            assert instance.record is not None
+            b.destroy(instance.record, "%this")
+        b.statement(body)
     if b.open:
         _falls_off(b, instance)
         b.jump("leave")
@@ -81,7 +107,7 @@ def declare_parameters(b: Builder, instance: Instance) -> None:
             b.declare(parameter.name, Local(type_, text, INIT, const=const))
         elif parameter.name in b.escaping:
             address = b.frame_slot(type_.size, type_.align)
-            late.store(b, Place(type_, address, INIT), text)
+            store(b, Place(type_, address, INIT), text)
             b.declare(parameter.name, Local(type_, address, UNCHECKED, const=const))
         else:
             slot = b.alloca(stored(type_))
@@ -103,10 +129,10 @@ def _construct_members(b: Builder, instance: Instance) -> None:
             continue
         type_ = b.program.resolve(target, b.env)
         if type_ is record:  # a delegating constructor
-            late.construct(b, record, "%this", late.operands(b, value) if isinstance(value, list) else [value])
+            construct(b, record, "%this", operands(b, value) if isinstance(value, list) else [value])
             return
         bases[id(type_)] = value
-    late.construct_members(b, record, "%this", given, bases)
+    construct_members(b, record, "%this", given, bases)
 
 
 def signature(instance: Instance) -> tuple[str, str]:
@@ -149,15 +175,12 @@ def function_text(b: Builder, instance: Instance) -> list[str]:
 
 def type_of(p: Program, node: Any, env: Environment) -> Type:
     """decltype: lower the expression with a separate builder, keep only its type."""
-    b = Builder(p, replace(env), True)
+    b = Lowering(p, replace(env), True)
     b.outer = env.local
-    value = late.lower(b, node)
+    value = b.lower(node)
     if isinstance(value, Overloads):
         pointer = rvalue(b, value).type
         taken = isinstance(node, tree.Unary)  # decltype(&f)
         return pointer.to if isinstance(pointer, Pointer) and not taken else pointer
     made: Type = value.type
     return made
-
-
-provide(type_of, write)

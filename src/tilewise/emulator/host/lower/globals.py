@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.initialise import complete_type, initialise
+from tilewise.emulator.host.lower.device_variables import card_variable, shared_place
+from tilewise.emulator.host.lower.initialise import complete_type
 from tilewise.emulator.host.lower.never_assigned import never_assigned
+from tilewise.emulator.host.lower.objects import default_initialise
 from tilewise.emulator.host.lower.values import FULL, INIT, UNCHECKED, Local, Place
 from tilewise.emulator.parse import tree
-from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Record, Reference, Type, innermost
 from tilewise.emulator.sema.symbol_table import Environment
 
@@ -31,7 +32,7 @@ def global_place(b: Builder, name: str) -> Any:
     if "__shared__" in program.entities.variables[name].specifiers:
         if not program.device:
             raise b.refuse(f"{name} is shared memory of a block: only kernels have it", None)
-        return late.shared_place(b, program.entities.variables[name])
+        return shared_place(b, program.entities.variables[name])
     type_, address = memory_of(b, name)
     place = Place(type_, _pointer(address), INIT, name=name)
     if isinstance(type_, Reference):
@@ -39,7 +40,7 @@ def global_place(b: Builder, name: str) -> Any:
     item = program.entities.variables[name]
     place.const = isinstance(item.type, tree.TypeConst)
     if program.device:
-        return late.card_variable(b, name, item, place)
+        return card_variable(b, name, item, place)
     if item.specifiers & DEVICE and "__managed__" not in item.specifiers:
         place.check = FULL  # the host may take its address, but not access it
     return place
@@ -62,7 +63,7 @@ def memory_of(b: Builder, name: str) -> tuple[Type, int]:
 def _type(b: Builder, item: tree.Variable) -> Type:
     written = item.type.of if isinstance(item.type, tree.TypeConst) else item.type
     if tree.is_auto(item.type) and not isinstance(written, tree.TypePointer):
-        made: Type = late.type_of(b.program, item.init, b.env)
+        made = b.program.type_of(item.init, b.env)
         return (
             Reference(made, isinstance(written.to, tree.TypeConst)) if isinstance(written, tree.TypeReference) else made
         )
@@ -92,9 +93,9 @@ def initialise_globals(b: Builder) -> None:
                 continue
         with b.full_expression():
             if init is None:
-                late.default_initialise(b, type_, _pointer(address))
+                default_initialise(b, type_, _pointer(address))
             else:
-                initialise(b, Place(type_, _pointer(address), INIT), init)
+                b.initialise(Place(type_, _pointer(address), INIT), init)
         if name not in program.library_variables:
             _ends_with_the_program(b, type_, address)
 
@@ -107,7 +108,7 @@ def _device(b: Builder, item: tree.Variable, type_: Type, address: int) -> None:
     large = size > ON_THE_STACK
     space = static_memory(b, size) if large else b.temporary(type_)
     b.for_card = True
-    initialise(b, Place(type_, space, INIT), item.init)
+    b.initialise(Place(type_, space, INIT), item.init)
     b.for_card = False
     b.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {_pointer(address)}, ptr {space}, i64 {size}, i1 false)")
 
@@ -131,7 +132,7 @@ def local_static(b: Builder, item: tree.Variable) -> None:
         b.branch(b.make(f"icmp eq i8 {b.make(f'load i8, ptr {_pointer(flag)}')}, 0"), once, done)
         b.begin(once)
         b.emit(f"store i8 1, ptr {_pointer(flag)}")
-        initialise(b, Place(type_, _pointer(address), INIT), init if init is not None else [])
+        b.initialise(Place(type_, _pointer(address), INIT), init if init is not None else [])
         _ends_with_the_program(b, type_, address)
         b.begin(done)
     check = INIT if isinstance(type_, (Record, Array)) else UNCHECKED
@@ -146,6 +147,3 @@ def static_member(b: Builder, record: Record, name: str, item: tree.Variable) ->
         program.globals[name] = (type_, program.memory.static(program.size_of(type_), name, False))
     type_, address = program.globals[name]
     return Place(type_, _pointer(address), INIT, name=name)
-
-
-provide(global_place, local_static, static_member, static_memory)

@@ -7,10 +7,10 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_object, check_range, zero_fill
 from tilewise.emulator.host.lower.conversion import convert, rvalue
-from tilewise.emulator.host.lower.initialise import initialise
+from tilewise.emulator.host.lower.objects import default_initialise, for_each_element
 from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
+from tilewise.emulator.host.lower.virtual import virtual_delete
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Pointer, Record, Type, innermost
 
 
@@ -18,16 +18,16 @@ def lower_new(b: Builder, node: tree.New) -> Value:
     type_ = b.program.resolve(node.type, b.env)
     size = b.program.size_of(type_)
     if node.place is not None:  # placement new
-        address = convert(b, late.lower(b, node.place), types.VOIDP).text
+        address = convert(b, b.lower(node.place), types.VOIDP).text
         b.line = node.line
         if size:
             address = check_range(b, address, size, True)
-        initialise(b, Place(type_, address, INIT), node.arguments or [])
+        b.initialise(Place(type_, address, INIT), node.arguments or [])
         return Value(Pointer(type_), address)
     b.program.external("rt_new", "declare ptr @rt_new(i64, i64, i32, i32)")
     count = "1"
     if node.length is not None:
-        count = convert(b, late.lower(b, node.length), types.LONG).text
+        count = convert(b, b.lower(node.length), types.LONG).text
     name_id = b.program.name_number(str(type_))
     b.line = node.line
     b.note_line(b.line, node.column)
@@ -36,9 +36,9 @@ def lower_new(b: Builder, node: tree.New) -> Value:
     if node.length is not None:
         _many(b, node, type_, address, count, size)
     elif node.arguments is not None:
-        initialise(b, Place(type_, address, INIT), node.arguments)
+        b.initialise(Place(type_, address, INIT), node.arguments)
     else:
-        late.default_initialise(b, type_, address)
+        default_initialise(b, type_, address)
     return Value(Pointer(type_), address)
 
 
@@ -48,15 +48,15 @@ def _many(b: Builder, node: tree.New, type_: Type, address: str, count: str, siz
         zero_fill(b, address, b.make(f"mul i64 {count}, {size}"))
     if given and isinstance(given[0], tree.Braces):
         for i, item in enumerate(given[0].items):
-            initialise(b, Place(type_, b.offset(address, i * size), INIT), item)
+            b.initialise(Place(type_, b.offset(address, i * size), INIT), item)
         return
     inner = innermost(type_)
     if isinstance(inner, Record):
-        late.for_each_element(b, address, count, size, lambda at: late.default_initialise(b, type_, at))
+        for_each_element(b, address, count, size, lambda at: default_initialise(b, type_, at))
 
 
 def lower_delete(b: Builder, node: tree.Delete) -> Value:
-    pointer = rvalue(b, late.lower(b, node.operand))
+    pointer = rvalue(b, b.lower(node.operand))
     if not isinstance(pointer.type, Pointer):
         raise b.refuse(f"delete needs a pointer, not {pointer.type}", node)
     b.line = node.line
@@ -71,11 +71,11 @@ def lower_delete(b: Builder, node: tree.Delete) -> Value:
         if node.array:
             b.program.external("rt_element_count", "declare i64 @rt_element_count(ptr, i64)")
             count = b.make(f"call i64 @rt_element_count(ptr {pointer.text}, i64 {to.size})")
-            late.destroy_array(b, to, pointer.text, count)
+            b.destroy_array(to, pointer.text, count)
         else:
-            behind = late.virtual_delete(b, to, pointer, FULL)
+            behind = virtual_delete(b, to, pointer, FULL)
             if behind is None:
-                late.destroy(b, to, check_object(b, pointer.text, to.size) if to.size else pointer.text)
+                b.destroy(to, check_object(b, pointer.text, to.size) if to.size else pointer.text)
             else:
                 b.emit(f"store ptr {behind}, ptr {whole}")
         b.begin(done)
@@ -83,6 +83,3 @@ def lower_delete(b: Builder, node: tree.Delete) -> Value:
     b.program.external("rt_delete", "declare void @rt_delete(ptr, i32, i32)")
     b.emit(f"call void @rt_delete(ptr {start}, i32 {int(node.array)}, i32 {b.line_text()})")
     return Value(types.VOID, "")
-
-
-provide(lower_delete, lower_new)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.checked_memory import store, zero_fill
+from tilewise.emulator.host.lower.checked_memory import copy_bytes, store, zero_fill
 from tilewise.emulator.host.lower.conversion import bind, convert
+from tilewise.emulator.host.lower.objects import construct, default_initialise, for_each_element
+from tilewise.emulator.host.lower.operands import operands
 from tilewise.emulator.host.lower.values import INIT, Place, Value
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Record, Reference, Type, innermost
 
 
@@ -21,11 +22,11 @@ def initialise(b: Builder, place: Place, init: Any) -> None:
         return
     if isinstance(type_, Record):
         if isinstance(init, list):
-            late.construct(b, type_, place.address, late.operands(b, init))
+            construct(b, type_, place.address, operands(b, init))
         elif isinstance(init, tree.Braces):
-            late.construct(b, type_, place.address, [init])
+            construct(b, type_, place.address, [init])
         else:
-            value = init if isinstance(init, (Value, Place)) else late.lower(b, init)
+            value = init if isinstance(init, (Value, Place)) else b.lower(init)
             _object(b, type_, place, value)
         return
     if isinstance(init, tree.Braces):
@@ -34,7 +35,7 @@ def initialise(b: Builder, place: Place, init: Any) -> None:
         if len(init) > 1:
             raise b.refuse(f"{type_} is made from one value, {len(init)} are given")
         init = init[0] if init else Value(types.INT, "0")
-    value = init if isinstance(init, (Value, Place)) else late.lower(b, init)
+    value = init if isinstance(init, (Value, Place)) else b.lower(init)
     if isinstance(type_, Reference):
         made = bind(b, value, type_)
         store(b, Place(types.VOIDP, place.address, INIT), made.text)
@@ -48,9 +49,9 @@ def _object(b: Builder, record: Record, place: Place, value: Any) -> None:
         elided = [t for t in b.temporaries if t[1] == value.text]
         if elided or record.trivial:
             b.temporaries = [t for t in b.temporaries if t[1] != value.text]
-            late.copy_bytes(b, place.address, value.text, record.size)
+            copy_bytes(b, place.address, value.text, record.size)
             return
-    late.construct(b, record, place.address, [value])
+    construct(b, record, place.address, [value])
 
 
 def _array(b: Builder, place: Place, init: Any) -> None:
@@ -61,16 +62,16 @@ def _array(b: Builder, place: Place, init: Any) -> None:
     if isinstance(only, tree.Text) and array.of.size == 1:
         init = only
     if isinstance(init, tree.Text):
-        source = late.lower(b, init)
+        source = b.lower(init)
         zero_fill(b, place.address, size)
-        late.copy_bytes(b, place.address, source.address, min(size, len(init.value) + 1))
+        copy_bytes(b, place.address, source.address, min(size, len(init.value) + 1))
         return
     if isinstance(init, list):
         init = tree.Braces(init, [None] * len(init))
     if not isinstance(init, tree.Braces):
-        value = init if isinstance(init, (Value, Place)) else late.lower(b, init)
+        value = init if isinstance(init, (Value, Place)) else b.lower(init)
         if isinstance(value, Place) and value.type == array:
-            late.copy_bytes(b, place.address, value.address, size)
+            copy_bytes(b, place.address, value.address, size)
             return
         raise b.refuse(f"an array ({array}) needs a list of values")
     of, length = array.of, array.length
@@ -86,7 +87,7 @@ def _array(b: Builder, place: Place, init: Any) -> None:
         initialise(b, Place(of, b.offset(place.address, i * inner), INIT), item)
     if isinstance(of, Record):
         rest, left = b.offset(place.address, len(init.items) * inner), length - len(init.items)
-        late.for_each_element(b, rest, str(left), inner, lambda at: late.default_initialise(b, of, at))
+        for_each_element(b, rest, str(left), inner, lambda at: default_initialise(b, of, at))
 
 
 def complete_type(b: Builder, type_: Type, init: Any) -> Type:
@@ -99,6 +100,3 @@ def complete_type(b: Builder, type_: Type, init: Any) -> Type:
         if isinstance(init, tree.Text):
             return Array(type_.of, len(init.value) + 1)
     return type_
-
-
-provide(initialise)

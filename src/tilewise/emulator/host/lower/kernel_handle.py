@@ -7,11 +7,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.conversion import explicit_choice
+from tilewise.emulator.host.lower.function_pointers import explicit_choice
 from tilewise.emulator.host.lower.program import KernelHandle
 from tilewise.emulator.host.lower.values import Overloads, Value
 from tilewise.emulator.parse import types
-from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import FunctionType, Pointer, Type
 from tilewise.errors import KernelError
 
@@ -43,6 +42,3 @@ def _address(b: Builder, handle: KernelHandle) -> int:
     address = int(b.program.memory.constant(bytes(16)))
     handles[address] = handle
     return address
-
-
-provide(kernel_handle)

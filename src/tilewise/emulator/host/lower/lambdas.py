@@ -8,11 +8,9 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_object, store
 from tilewise.emulator.host.lower.conversion import bind, rvalue
-from tilewise.emulator.host.lower.initialise import initialise
 from tilewise.emulator.host.lower.names import local_place
 from tilewise.emulator.host.lower.values import INIT, UNCHECKED, Local, Place, Value
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Field, Pointer, Record, Reference, Type
 from tilewise.emulator.sema.symbol_table import Environment
 
@@ -77,7 +75,7 @@ def lower_lambda(b: Builder, node: tree.Lambda) -> Value:
         if isinstance(f.type, Reference):
             store(b, Place(types.VOIDP, at, INIT), bind(b, value, f.type).text)
         else:
-            initialise(b, Place(f.type, at, INIT), value)
+            b.initialise(Place(f.type, at, INIT), value)
     return Value(record, space)
 
 
@@ -101,7 +99,7 @@ def _captured(b: Builder, name: str, reference: bool, init: Any) -> tuple[Type, 
     if name == "this":
         return Pointer(b.env.record) if b.env.record is not None else b.this.type, b.this
     if init is not None:
-        value = late.lower(b, init)
+        value = b.lower(init)
         made = value if isinstance(value.type, Record) else rvalue(b, value)
         return made.type, value
     local = b.find(name)
@@ -109,6 +107,3 @@ def _captured(b: Builder, name: str, reference: bool, init: Any) -> tuple[Type, 
         raise b.refuse(f"{name} is not a variable that a lambda can capture")
     place = local_place(b, local, name)
     return (Reference(place.type) if reference and not place.register else place.type), place
-
-
-provide(lower_lambda)

@@ -7,10 +7,10 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_range, copy_bytes, store
 from tilewise.emulator.host.lower.conversion import convert, rvalue
+from tilewise.emulator.host.lower.operands import operands
 from tilewise.emulator.host.lower.program import LaunchSite, Program
 from tilewise.emulator.host.lower.values import FULL, INIT, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Record, Reference, Type
 from tilewise.emulator.sema.overload import NoMatch, choose
 from tilewise.emulator.sema.symbol_table import Environment
@@ -18,10 +18,10 @@ from tilewise.emulator.sema.symbol_table import Environment
 
 def lower_launch(b: Builder, node: tree.Launch) -> Value:
     program = b.program
-    kernel = late.lower(b, node.kernel)
+    kernel = b.lower(node.kernel)
     values: list[Any]
     if isinstance(kernel, Overloads):
-        values = late.operands(b, node.arguments)
+        values = operands(b, node.arguments)
         site, handle = _known_kernel(b, node, kernel, values), "null"
     else:
         site, handle, values = _through_pointer(b, node, kernel)
@@ -38,9 +38,9 @@ def lower_launch(b: Builder, node: tree.Launch) -> Value:
     block = _dim3(b, node.configuration[1], dim3)
     shared, stream = "0", "0"
     if len(node.configuration) > 2:
-        shared = convert(b, late.lower(b, node.configuration[2]), types.ULONG).text
+        shared = convert(b, b.lower(node.configuration[2]), types.ULONG).text
     if len(node.configuration) > 3:
-        given = convert(b, late.lower(b, node.configuration[3]), types.VOIDP)
+        given = convert(b, b.lower(node.configuration[3]), types.VOIDP)
         stream = b.make(f"ptrtoint ptr {given.text} to i64")
     number = len(program.launches)
     program.launches.append(site)
@@ -75,7 +75,7 @@ def _known_kernel(b: Builder, node: tree.Launch, kernel: Overloads, values: list
 def _default(b: Builder, kernel: tree.Function | None, bindings: dict[str, Any], i: int) -> Any:
     assert kernel is not None  # through a pointer, every argument is given
     with b.environment(Environment(bindings, kernel.scope)):
-        return late.lower(b, kernel.parameters[i].default)
+        return b.lower(kernel.parameters[i].default)
 
 
 def _through_pointer(b: Builder, node: tree.Launch, kernel: Any) -> tuple[LaunchSite, str, list[Any]]:
@@ -86,7 +86,7 @@ def _through_pointer(b: Builder, node: tree.Launch, kernel: Any) -> tuple[Launch
         raise b.refuse("only a __global__ function can be launched", node.kernel)
     if len(target.parameters) != len(node.arguments):
         raise b.refuse(f"this kernel takes {len(target.parameters)} arguments, {len(node.arguments)} are given", node)
-    values = late.operands(b, node.arguments)
+    values = operands(b, node.arguments)
     return LaunchSite(node, None, {}, [types.bare(t) for t in target.parameters], []), pointer.text, values
 
 
@@ -121,8 +121,8 @@ def _argument(b: Builder, value: Any, type_: Type, address: str) -> None:
 def _dim3(b: Builder, node: Any, dim3: Type) -> str:
     assert isinstance(dim3, Record)
     if isinstance(node, tree.Braces):
-        return str(late.make_temporary(b, dim3, [node]).text)
-    value = late.lower(b, node)
+        return str(b.make_temporary(dim3, [node]).text)
+    value = b.lower(node)
     if getattr(value, "type", None) is dim3:
         if isinstance(value, Place) and value.check == FULL:
             return check_range(b, value.address, dim3.size, False)
@@ -130,6 +130,3 @@ def _dim3(b: Builder, node: Any, dim3: Type) -> str:
     if isinstance(getattr(value, "type", None), types.Scalar):
         value = convert(b, value, types.UINT)
     return convert(b, value, dim3).text
-
-
-provide(lower_launch)

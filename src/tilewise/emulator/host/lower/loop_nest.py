@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.loop_versions import PURE, SUPPORTED_NODES, Counter, counter
+from tilewise.emulator.host.lower.loop_versions import SUPPORTED_NODES, Counter, counter
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Array, Pointer, Record, Reference
+from tilewise.emulator.sema.pure_functions import PURE
 
 NEST_NODES = (*SUPPORTED_NODES, tree.For, tree.Text, tree.Return, tree.Member)
 PRINTS = frozenset({  # runtime calls: each increments the epoch

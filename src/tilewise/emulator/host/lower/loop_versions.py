@@ -13,6 +13,7 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.subscripts import Subscripts, integer_variable
 from tilewise.emulator.parse import tree
+from tilewise.emulator.sema.pure_functions import PURE
 from tilewise.emulator.sema.symbol_table import Unknown
 
 MIN_ITERATIONS = 8  # for which the test pays
@@ -21,10 +22,6 @@ SUPPORTED_NODES = (
     tree.Variable, tree.Declaration, tree.Expression, tree.Block, tree.If, tree.Jump, tree.Nothing, tree.Call,
     tree.TypeName, tree.TypeConst, tree.TypeFixed, tree.TypePointer,
 )  # fmt: skip
-PURE = frozenset({
-    "sqrt", "sqrtf", "fabs", "fabsf", "abs", "exp", "expf", "log", "logf", "sin", "sinf", "cos", "cosf", "pow", "powf",
-    "fmax", "fmaxf", "fmin", "fminf", "floor", "floorf", "ceil", "ceilf", "round", "tanh", "tanhf", "fmod",
-})  # fmt: skip
 
 
 @dataclass

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.host.lower import (
-    builtin,
-    containment,
-    device_function,
-    heap,
-    kernel_handle,
-    lambdas,
-    launch,
-    reference_comparisons,
-    statement,
-    virtual,
-)
-from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower import containment, virtual
 from tilewise.emulator.host.lower.copied_states import COPY_STATES
-from tilewise.emulator.host.lower.function import write
+from tilewise.emulator.host.lower.function import Lowering
 from tilewise.emulator.host.lower.globals import initialise_globals
 from tilewise.emulator.host.lower.marks import SHADOW
 from tilewise.emulator.host.lower.program import Instance, Program
 from tilewise.emulator.parse import types
-from tilewise.emulator.sema import layout, type_resolution
 from tilewise.emulator.sema.symbol_table import Environment
 
 HEAD = """
@@ -68,8 +55,6 @@ NATIVE_STACK = """\
   %native_least = load i64, ptr inttoptr (i64 {} to ptr)
   %native_deep = icmp ult i64 %native_top, %native_least
   %too_deep = or i1 %no_room, %native_deep"""
-PARTS = (builtin, device_function, heap, kernel_handle, lambdas, launch, layout, statement, type_resolution, virtual,
-         reference_comparisons)  # fmt: skip
 RUNTIME = {
     "rt_bad_read": "void (i64, i64, i32)", "rt_bad_write": "void (i64, i64, i32)",
     "rt_check_range": "void (i64, i64, i32, i32)", "rt_bad_index": "void (i64, i64, i32)",
@@ -99,10 +84,10 @@ def module_text(p: Program) -> str:
     main = _main(p)
     start = _start(p, main)
     while p.pending:
-        write(p, p.pending.pop())
+        p.write(p.pending.pop())
     first = _first_values(p)
     while p.pending:
-        write(p, p.pending.pop())
+        p.write(p.pending.pop())
     instances = list(p.instances.values())
     may_recurse = recursive(instances)
     out = [HEAD, COPY_STATES, containment.function(p), *declarations(p)]
@@ -155,7 +140,7 @@ def _start(p: Program, main: Instance) -> list[str]:
 
 
 def _first_values(p: Program) -> list[str]:
-    b = Builder(p, Environment(), False)
+    b = Lowering(p, Environment(), False)
     initialise_globals(b)
     b.jump("leave")
     text = ["define void @first_values() #0 {", "entry:", *b.allocas, "@@ENTER@@", *b.slots, *b.lines, "leave:",

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.checked_memory import check_access
 from tilewise.emulator.host.lower.conversion import object_place, place_of, rvalue
+from tilewise.emulator.host.lower.globals import global_place, static_member
 from tilewise.emulator.host.lower.lanes.memory import offset_pointer
-from tilewise.emulator.host.lower.operators import dereference
 from tilewise.emulator.host.lower.values import (
     FULL,
     INIT,
@@ -21,9 +22,10 @@ from tilewise.emulator.host.lower.values import (
     Value,
     WideLocal,
     WidePlace,
+    constant,
+    dereference,
 )  # fmt: skip
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Enum, Pointer, Record, Reference
 from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.overload import methods
@@ -38,7 +40,7 @@ def lower_name(b: Builder, node: tree.Name) -> Any:
         return local_place(b, local, node.name)
     bound = b.env.bindings.get(node.name)
     if isinstance(bound, tuple):
-        return late.constant(*bound)
+        return constant(*bound)
     if b.env.record is not None and "::" not in node.name:
         found = _own_member(b, node)
         if found is not None:
@@ -73,14 +75,14 @@ def _own_member(b: Builder, node: tree.Name) -> Any:
 
 def _static_member(b: Builder, record: Record, name: str) -> Any:
     try:
-        return late.constant(*constants._member_constant(b.program, record, name))
+        return constant(*constants._member_constant(b.program, record, name))
     except Unknown:
         pass
     if record.node is not None and name in record.node.constants:
         item = record.node.constants[name][1]
         full = f"{record.name}::{name}"
         if isinstance(item, tree.Variable):
-            return late.static_member(b, record, full, item)
+            return static_member(b, record, full, item)
     return None
 
 
@@ -110,7 +112,7 @@ def _of_type(b: Builder, node: tree.Name) -> Any:
 
 def _enumerator(b: Builder, name: str, node: tree.Name) -> Any:
     try:
-        return late.constant(*b.program.enumerator(name))
+        return constant(*b.program.enumerator(name))
     except Unknown:
         raise b.refuse(f"the value of {node.name} is no constant expression", node) from None
 
@@ -123,10 +125,10 @@ def _file_level(b: Builder, node: tree.Name) -> Any:
             try:
                 value = program.constant_variable(name)
                 if name.rpartition("::")[2] not in b.escaping:
-                    return late.constant(*value)
+                    return constant(*value)
             except Unknown:
                 pass
-            return late.global_place(b, name)
+            return global_place(b, name)
         if name in entities.functions:
             if not program.lenient:
                 program.require_declared(node.name, entities.functions[name], node, b.env)
@@ -147,11 +149,11 @@ def _imported(b: Builder, found: str, name: str) -> list[Any]:
 def lower_member(b: Builder, node: tree.Member) -> Any:
     if isinstance(node.base, tree.Name) and node.base.name == "threadIdx" and b.lanes is not None and b.lanes.index:
         return b.lanes.index[node.name]
-    base = late.lower(b, node.base)
+    base = b.lower(node.base)
     b.line = node.line
     if node.arrow:
         while isinstance(getattr(base, "type", None), Record):  # a smart pointer
-            base = late.call_method(b, base, "operator->", [], node)
+            base = b.call_method(base, "operator->", [], node)
         pointer = rvalue(b, base)
         if not isinstance(pointer.type, Pointer):
             raise b.refuse(f"-> needs a pointer, not {pointer.type}", node)
@@ -204,7 +206,7 @@ def member_place(b: Builder, base: Place, name: str, node: Any, arguments: Any =
         check = base.check if base.check in (FULL, UNCHECKED, SHARED) else INIT
         place = Place(f.type, b.offset(base.address, offset), check, name=name, const=base.const, moved=base.moved)
         if isinstance(f.type, Reference):
-            address = late.check_access(b, place.address, 8, check) if check else place.address
+            address = check_access(b, place.address, 8, check) if check else place.address
             return place_of(Value(f.type, b.make(f"load ptr, ptr {address}")))
         return place
     key = "~" if name.startswith("~") else name
@@ -215,6 +217,3 @@ def member_place(b: Builder, base: Place, name: str, node: Any, arguments: Any =
     if static is not None:
         return static
     raise b.refuse(f"{record} has no member {name}", node)
-
-
-provide(member_place)

@@ -6,13 +6,17 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from tilewise.emulator.host.lower.builder import Builder, by_address
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.call import call_choice, call_instance
 from tilewise.emulator.host.lower.checked_memory import check_range, copy_bytes, store, zero_fill
 from tilewise.emulator.host.lower.conversion import convert, object_place
+from tilewise.emulator.host.lower.function_text import by_address
+from tilewise.emulator.host.lower.operands import operands
 from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
+from tilewise.emulator.host.lower.virtual import store_vptrs
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Array, Field, Record, Type, dimensions, innermost
+from tilewise.emulator.sema.layout import copies
 from tilewise.emulator.sema.overload import NoMatch, choose, constructors
 
 
@@ -32,7 +36,7 @@ def construct(b: Builder, record: Record, address: str, arguments: list[Any]) ->
     if len(arguments) == 1 and isinstance(arguments[0], tree.Braces):
         if _from_braces(b, record, address, arguments[0]):
             return
-        arguments = late.operands(b, arguments[0].items)
+        arguments = operands(b, arguments[0].items)
     if len(arguments) == 1 and not isinstance(arguments[0], tree.Braces):
         value = arguments[0]
         if getattr(value, "type", None) is record and not _has_copy_constructor(record):
@@ -63,7 +67,7 @@ def construct(b: Builder, record: Record, address: str, arguments: list[Any]) ->
             construct_members(b, record, address)
         return
     instance = program.instance(choice.node, choice.bindings, record)
-    late.call_instance(b, instance, address, arguments)
+    call_instance(b, instance, address, arguments)
 
 
 def _convert_by_operator(b: Builder, record: Record, address: str, value: Any) -> bool:
@@ -73,12 +77,12 @@ def _convert_by_operator(b: Builder, record: Record, address: str, value: Any) -
     name = f"operator type {record.name}"
     if name not in source.methods:
         return False
-    copy_members(b, record, address, object_place(late.call_method(b, value, name, [])))
+    copy_members(b, record, address, object_place(b.call_method(value, name, [])))
     return True
 
 
 def _has_copy_constructor(record: Record) -> bool:
-    return any(late._copies(None, record, m) for m in record.methods.get("<new>", []))
+    return any(copies(record, m) for m in record.methods.get("<new>", []))
 
 
 def _from_braces(b: Builder, record: Record, address: str, braces: tree.Braces) -> bool:
@@ -96,7 +100,7 @@ def _from_braces(b: Builder, record: Record, address: str, braces: tree.Braces) 
             return True
     if not own and record.vptr is None and (record.fields or record.bases):
         if len(braces.items) == 1 and not isinstance(braces.items[0], tree.Braces) and not braces.names[0]:
-            value = late.operands(b, braces.items)[0]
+            value = operands(b, braces.items)[0]
             if getattr(value, "type", None) is record:
                 copy_members(b, record, address, object_place(value))
             else:
@@ -113,7 +117,7 @@ def _initializer_list(b: Builder, record: Record, address: str, method: tree.Fun
     assert isinstance(list_type, Record)
     made = b.temporary(list_type)
     _fill_initializer_list(b, list_type, made, braces)
-    late.call_instance(b, b.program.instance(method, {}, record), address, [Value(list_type, made)])
+    call_instance(b, b.program.instance(method, {}, record), address, [Value(list_type, made)])
 
 
 def _fill_initializer_list(b: Builder, list_type: Record, made: str, braces: tree.Braces) -> None:
@@ -123,7 +127,7 @@ def _fill_initializer_list(b: Builder, list_type: Record, made: str, braces: tre
     space = b.temporary(Array(item, len(braces.items)))
     for i, node in enumerate(braces.items):
         at = b.offset(space, i * b.program.size_of(item))
-        late.initialise(b, Place(item, at, INIT), node)
+        b.initialise(Place(item, at, INIT), node)
         if isinstance(item, Record) and not item.trivial:
             b.temporaries.append((item, at))
     store(b, Place(types.Pointer(item), made, INIT), space)
@@ -153,7 +157,7 @@ def _aggregate(b: Builder, record: Record, address: str, items: list[Any], names
     for f, offset in targets:
         place = Place(f.type, b.offset(address, offset), INIT)
         if f.name in given:
-            late.initialise(b, place, given[f.name])
+            b.initialise(place, given[f.name])
         elif _by_own_initialiser(b, record, f, place):
             continue
         elif isinstance(f.type, Record) and not f.type.trivial:
@@ -167,13 +171,13 @@ def construct_members(
     for base, offset in record.bases:
         value = (bases or {}).get(id(base), [])
         at = b.offset(address, offset)
-        construct(b, base, at, late.operands(b, value) if isinstance(value, list) else [value])
-    late.store_vptrs(b, record, address)
+        construct(b, base, at, operands(b, value) if isinstance(value, list) else [value])
+    store_vptrs(b, record, address)
     for f in record.fields:
         at = b.offset(address, f.offset)
         with b.full_expression():
             if given is not None and f.name in given:
-                late.initialise(b, Place(f.type, at, INIT), given[f.name])
+                b.initialise(Place(f.type, at, INIT), given[f.name])
             elif not _by_own_initialiser(b, record, f, Place(f.type, at, INIT)):
                 default_initialise(b, f.type, at)
 
@@ -183,7 +187,7 @@ def _by_own_initialiser(b: Builder, record: Record, f: Field, place: Place) -> b
     init = (f.init.init if f.init.init is not None else f.init.arguments) if isinstance(f.init, tree.Variable) else None
     if init is not None:
         with b.environment(b.program.record_environment(record)):
-            late.initialise(b, place, init)
+            b.initialise(place, init)
     return init is not None
 
 
@@ -235,7 +239,7 @@ def copy_members(b: Builder, record: Record, address: str, source: Place) -> Non
         return
     for base, offset in record.bases:
         construct(b, base, b.offset(address, offset), [_part(b, source, base, offset)])
-    late.store_vptrs(b, record, address)
+    store_vptrs(b, record, address)
     for f in record.fields:
         at = b.offset(address, f.offset)
         if isinstance(f.type, Record):
@@ -266,7 +270,7 @@ def assign(b: Builder, target: Place, value: Any) -> Place:
         try:
             choice = choose(b.program, b.env, "operator=", own, None, [value], target)
             if not choice.node.defaulted:
-                return late.call_choice(b, choice, target, [value], None)  # type: ignore[no-any-return]
+                return call_choice(b, choice, target, [value], None)  # type: ignore[no-any-return]
         except NoMatch:
             pass
     given = getattr(value, "type", None)
@@ -320,8 +324,3 @@ def destroy(b: Builder, record: Record, address: str) -> None:
 
 def destroy_array(b: Builder, record: Record, address: str, length: str) -> None:
     for_each_element(b, address, length, record.size, lambda at: destroy(b, record, at), backwards=True)
-
-
-provide(
-    assign, construct, default_initialise, destroy, destroy_array, for_each_element, construct_members, make_temporary
-)

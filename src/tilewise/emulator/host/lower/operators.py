@@ -6,16 +6,19 @@ from typing import Any
 
 from tilewise.emulator.host.lower.arithmetic import SIGNED_COMPARE, UNSIGNED_COMPARE
 from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.call import call_choice
 from tilewise.emulator.host.lower.conversion import convert, object_place, rvalue, truth
 from tilewise.emulator.host.lower.float_to_integer import lanes_type, splat
 from tilewise.emulator.host.lower.lanes import control
 from tilewise.emulator.host.lower.lanes.linear import common_width, of_width, widen
 from tilewise.emulator.host.lower.lanes.memory import offset_pointer
+from tilewise.emulator.host.lower.objects import assign
+from tilewise.emulator.host.lower.operands import element_size, operands
 from tilewise.emulator.host.lower.places import has_value, load, note_value, put
+from tilewise.emulator.host.lower.reference_comparisons import record_limit, record_values
 from tilewise.emulator.host.lower.scalars import scalars
-from tilewise.emulator.host.lower.values import FULL, SHARED, UNCHECKED, Overloads, Place, Value, Wide, WidePlace
+from tilewise.emulator.host.lower.values import SHARED, UNCHECKED, Overloads, Place, Value, Wide, WidePlace, dereference
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar
 from tilewise.emulator.sema.overload import operator_choice
 
@@ -23,21 +26,21 @@ from tilewise.emulator.sema.overload import operator_choice
 def lower_binary(b: Builder, node: tree.Binary) -> Any:
     op = node.op
     if op == ",":
-        late.lower(b, node.left)
-        return late.lower(b, node.right)
+        b.lower(node.left)
+        return b.lower(node.right)
     if op in ("&&", "||"):
         return _logical(b, node)
-    left = late.operands(b, [node.left])[0]
-    right = late.operands(b, [node.right])[0]
+    left = operands(b, [node.left])[0]
+    right = operands(b, [node.right])[0]
     b.line = node.line
     if id(node) in b.differences:
         left, right = rvalue(b, left), rvalue(b, right)
-        late.record_values(b, b.differences[id(node)], left, right)
+        record_values(b, b.differences[id(node)], left, right)
     if id(node) in b.limit_tests:
         made, side = b.limit_tests[id(node)]
         left, right = rvalue(b, left), rvalue(b, right)
         result = binary(b, op, left, right, node)
-        late.record_limit(b, made, side, op, (left, right), result)
+        record_limit(b, made, side, op, (left, right), result)
         return result
     return binary(b, op, left, right, node)
 
@@ -64,7 +67,7 @@ def _unboxed(b: Builder, value: Value) -> Value:
     names = [n for n in b.program.layout(value.type).methods if n.startswith("operator type ")]
     if not names:
         return value
-    return rvalue(b, late.call_method(b, value, names[0], []))
+    return rvalue(b, b.call_method(value, names[0], []))
 
 
 def _overloaded(b: Builder, op: str, values: list[Any], node: Any) -> Any:
@@ -73,21 +76,21 @@ def _overloaded(b: Builder, op: str, values: list[Any], node: Any) -> Any:
     if choice is None:
         return None
     if choice.record is not None:
-        return late.call_choice(b, choice, object_place(values[0]), values[1:], node)
-    return late.call_choice(b, choice, None, values, node)
+        return call_choice(b, choice, object_place(values[0]), values[1:], node)
+    return call_choice(b, choice, None, values, node)
 
 
 def _logical(b: Builder, node: tree.Binary) -> Value:
     if b.lanes is not None and b.lanes.varies(node):
         return control.logical(b, node)
     slot = b.alloca("i1")
-    left = truth(b, late.lower(b, node.left))
+    left = truth(b, b.lower(node.left))
     b.emit(f"store i1 {left}, ptr {slot}")
     more, done = b.label(), b.label()
     b.branch(left, *((more, done) if node.op == "&&" else (done, more)))
     b.begin(more)
     with b.full_expression():
-        b.emit(f"store i1 {truth(b, late.lower(b, node.right))}, ptr {slot}")
+        b.emit(f"store i1 {truth(b, b.lower(node.right))}, ptr {slot}")
     b.begin(done)
     return Value(types.BOOL, b.make(f"load i1, ptr {slot}"))
 
@@ -99,7 +102,7 @@ def _pointers(b: Builder, op: str, left: Value, right: Value, node: Any) -> Valu
         kind = "ptr" if width == 1 else lanes_type("i64", width)
         return of_width(types.BOOL, b.make(f"icmp {UNSIGNED_COMPARE[op]} {kind} {one}, {two}"), width)
     if op == "-" and isinstance(left.type, Pointer) and isinstance(right.type, Pointer):
-        size = late.element_size(b, left.type.to, node)
+        size = element_size(b, left.type.to, node)
         if isinstance(left, Wide) or isinstance(right, Wide):
             end, start = (widen(b, v).as_type(types.LONG) for v in (left, right))
             return scalars(b, "/", scalars(b, "-", end, start, node), Value(types.LONG, str(size)), node)
@@ -112,7 +115,7 @@ def _pointers(b: Builder, op: str, left: Value, right: Value, node: Any) -> Valu
         raise b.refuse(f"{op} does not work on {left.type} and {right.type}", node)
     if right.type.floating:
         raise b.refuse(f"a pointer moves by whole elements, not by {right.type}", node)
-    size = late.element_size(b, left.type.to, node)
+    size = element_size(b, left.type.to, node)
     if isinstance(left, Wide) or isinstance(right, Wide):
         return offset_pointer(b, left, right, size if op == "+" else -size).as_type(left.type)
     count = convert(b, right, types.LONG if right.type.signed else types.ULONG).text
@@ -125,7 +128,7 @@ def _pointers(b: Builder, op: str, left: Value, right: Value, node: Any) -> Valu
 def lower_unary(b: Builder, node: tree.Unary) -> Any:
     if node.op == "&":
         return _address(b, node)
-    value = late.lower(b, node.operand)
+    value = b.lower(node.operand)
     b.line = node.line
     if isinstance(getattr(value, "type", None), Record):
         made = _overloaded(b, node.op, [value], node)
@@ -160,22 +163,13 @@ def lower_unary(b: Builder, node: tree.Unary) -> Any:
     return of_width(type_, b.make(f"fneg {kind} {text}" if type_.floating else f"sub {kind} 0, {text}"), width)
 
 
-def dereference(pointer: Value) -> Place:
-    """What a pointer points to."""
-    type_ = pointer.type
-    assert isinstance(type_, Pointer)
-    if isinstance(pointer, Wide):
-        return WidePlace(type_.to, pointer, FULL, type_.const)
-    return Place(type_.to, pointer.text, FULL, const=type_.const)
-
-
 def _address(b: Builder, node: tree.Unary) -> Any:
-    value = late.lower(b, node.operand)
+    value = b.lower(node.operand)
     b.line = node.line
     if isinstance(value, Overloads):
         return value
     if isinstance(value.type, Record) and any(not m.parameters for m, *_ in value.type.methods_named("operator&")):
-        return late.call_method(b, value, "operator&", [], node)
+        return b.call_method(value, "operator&", [], node)
     if isinstance(value, WidePlace):
         return value.at.as_type(Pointer(value.type, value.const))
     if isinstance(value, Place):
@@ -192,11 +186,11 @@ def _address(b: Builder, node: tree.Unary) -> Any:
 
 def lower_step(b: Builder, node: tree.Step) -> Any:
     """++ and --."""
-    place = late.lower(b, node.operand)
+    place = b.lower(node.operand)
     b.line = node.line
     if isinstance(getattr(place, "type", None), Record):
         extra = [] if node.prefix else [Value(types.INT, "0")]
-        return late.call_method(b, place, f"operator{node.op * 2}", extra, node)
+        return b.call_method(place, f"operator{node.op * 2}", extra, node)
     if not isinstance(place, Place):
         raise b.refuse(f"{node.op * 2} needs a variable", node)
     old = load(b, place)
@@ -227,9 +221,9 @@ def _copies_variable(b: Builder, node: tree.Assign) -> bool:
 
 
 def _copy_variable(b: Builder, node: tree.Assign) -> Place:
-    source: Place = late.lower(b, node.value)
+    source: Place = b.lower(node.value)
     value = load(b, source, checked=False)
-    target: Place = late.lower(b, node.target)
+    target: Place = b.lower(node.target)
     b.line = node.line
     has = has_value(b, source) if target.register else ""
     put(b, target, convert(b, value, target.type))
@@ -241,10 +235,10 @@ def _copy_variable(b: Builder, node: tree.Assign) -> Place:
 def lower_assign(b: Builder, node: tree.Assign) -> Any:
     if _copies_variable(b, node):
         return _copy_variable(b, node)
-    value = node.value if isinstance(node.value, tree.Braces) else late.lower(b, node.value)
+    value = node.value if isinstance(node.value, tree.Braces) else b.lower(node.value)
     if isinstance(value, Place) and (value.register or not isinstance(value.type, (Record, Array))):
         value = rvalue(b, value)
-    target = late.lower(b, node.target)
+    target = b.lower(node.target)
     b.line = node.line
     if isinstance(getattr(target, "type", None), Record):
         if node.op:
@@ -254,8 +248,8 @@ def lower_assign(b: Builder, node: tree.Assign) -> Any:
             made = _overloaded(b, node.op, [target, value], node)
             if made is None:
                 raise b.refuse(f"{target.type} has no operator {node.op}=", node)
-            return late.assign(b, object_place(target), made)
-        return late.assign(b, object_place(target), value)
+            return assign(b, object_place(target), made)
+        return assign(b, object_place(target), value)
     if not isinstance(target, Place):
         raise b.refuse("this cannot be assigned to", node)
     if isinstance(target.type, Array):
@@ -265,6 +259,6 @@ def lower_assign(b: Builder, node: tree.Assign) -> Any:
     if node.op:
         value = binary(b, node.op, load(b, target), value, node)
     if isinstance(value, tree.Braces):
-        value = late.lower(b, value.items[0]) if value.items else Value(types.INT, "0")
+        value = b.lower(value.items[0]) if value.items else Value(types.INT, "0")
     put(b, target, convert(b, value, target.type, explicit=bool(node.op)))
     return target

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.declared import Entities
-from tilewise.emulator.parse.late import late
-from tilewise.emulator.parse.reading import Names
+from tilewise.emulator.parse.declared import Entities, Names
 from tilewise.emulator.parse.types import Record, Scalar, Type
-from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
+from tilewise.emulator.sema.semantics import Semantics
+from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.emulator.source.source import Source
 
 MAX_INSTANCES = 4000
@@ -58,7 +58,7 @@ class KernelHandle:
     parameters: list[Type]
 
 
-class Program(SymbolTable):
+class Program(Semantics):
     def __init__(self, source: Source, entities: Entities, names: Names, memory: Any) -> None:
         super().__init__(source, entities, names)
         self.memory = memory  # runtime.memory.Memory
@@ -117,6 +117,10 @@ class Program(SymbolTable):
 
     # -- functions
 
+    @abstractmethod
+    def write(self, instance: Instance) -> None:
+        """Lower a function: its text, its frame and its result's type."""
+
     def instance(self, node: tree.Function, bindings: dict[str, Any], record: Record | None) -> Instance:
         """The function with these template arguments; a new one is added to the work list."""
         key = (self.device, id(node), id(record), tuple(sorted((k, str(v), id(v) if isinstance(v, Record) else 0)
@@ -141,7 +145,7 @@ class Program(SymbolTable):
             made.lambda_ = record.captured
         self.instances[key] = made
         if isinstance(result, Scalar) and result.kind == "auto":
-            late.write(self, made)
+            self.write(made)
         else:
             self.pending.append(made)
         return made

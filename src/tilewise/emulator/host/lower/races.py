@@ -8,7 +8,7 @@ launch."""
 
 from __future__ import annotations
 
-from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.function_text import FunctionText
 from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.parse.types import Pointer, Type, stored
 
@@ -156,7 +156,7 @@ record_write:
 """
 
 
-def record_access(b: Builder, address: str, type_: Type, value: str = "") -> None:
+def record_access(b: FunctionText, address: str, type_: Type, value: str = "") -> None:
     """Call check_race before a read, or a write of `value`; storing the value that is already there is no race."""
     at = b.make(f"ptrtoint ptr {address} to i64")
     same = "false"
@@ -169,7 +169,7 @@ def record_access(b: Builder, address: str, type_: Type, value: str = "") -> Non
     b.emit(f"call void @check_race(i64 {at}, i32 {int(bool(value))}, i32 {b.line_text()}, i1 {same})")
 
 
-def count_statement(b: Builder) -> None:
+def count_statement(b: FunctionText) -> None:
     """Count a statement of a thread, for the cost model."""
     where = work(b.program)["statements"]
     before = b.make(f"load i64, {where}")

@@ -13,7 +13,6 @@ from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import convert
 from tilewise.emulator.host.lower.values import Value
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import Scalar
 from tilewise.errors import KernelError
 
@@ -133,6 +132,3 @@ def _load(b: Builder, made: Comparison, which: int, llvm: str) -> str:
 
 def _store(b: Builder, made: Comparison, which: int, llvm: str, text: str) -> None:
     b.emit(f"store {llvm} {text}, {_pointer(made, which)}")
-
-
-provide(record_limit, record_values, find_comparisons)

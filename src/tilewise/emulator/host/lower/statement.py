@@ -9,9 +9,8 @@ from tilewise.emulator.host.lower.adjacent_sums import reuse_sum
 from tilewise.emulator.host.lower.builder import Builder, Scope, Target
 from tilewise.emulator.host.lower.checked_memory import copy_bytes
 from tilewise.emulator.host.lower.conversion import bind, convert, rvalue
-from tilewise.emulator.host.lower.declare import lower_bindings, lower_declaration, lower_for_each
+from tilewise.emulator.host.lower.declare import condition, lower_bindings, lower_declaration, lower_for_each
 from tilewise.emulator.host.lower.exceptions import lower_try
-from tilewise.emulator.host.lower.expression import lower
 from tilewise.emulator.host.lower.lanes import control
 from tilewise.emulator.host.lower.lanes.mask import leave_regions
 from tilewise.emulator.host.lower.loop_nest import find_nest
@@ -21,7 +20,6 @@ from tilewise.emulator.host.lower.program import AUTO
 from tilewise.emulator.host.lower.races import count_statement
 from tilewise.emulator.host.lower.values import INIT, Overloads, Place, Value, Wide
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Record, Reference
 from tilewise.emulator.sema import constants
 from tilewise.emulator.sema.symbol_table import Unknown
@@ -73,16 +71,7 @@ def _block(b: Builder, node: tree.Block) -> None:
 
 def _expression(b: Builder, node: tree.Expression) -> None:
     with b.full_expression():
-        lower(b, node.value)
-
-
-def condition(b: Builder, node: Any) -> Value:
-    """A condition as a bool or a vector of them; it may declare a variable."""
-    if isinstance(node, tree.Declaration):
-        lower_declaration(b, node)
-        node = tree.Name(node.items[-1].name, line=node.line)
-    with b.full_expression():
-        return convert(b, lower(b, node), types.BOOL)
+        b.lower(node.value)
 
 
 def _if(b: Builder, node: tree.If) -> None:
@@ -164,21 +153,14 @@ def _iterations(b: Builder, node: tree.For, done: str, sure: bool) -> None:
             b.line = node.condition.line or node.line
             b.branch(condition(b, node.condition).text, body, done)
             b.begin(body)
-        loop_body(b, node.body, _target(b, done, step))
+        b.loop_body(node.body, _target(b, done, step))
     b.begin(step)
     if node.step is not None:
         b.no_overflow = sure
         with b.full_expression():
-            lower(b, node.step)
+            b.lower(node.step)
         b.no_overflow = False
     b.jump(head)
-
-
-def loop_body(b: Builder, body: Any, target: Target) -> None:
-    b.targets.append(target)
-    with b.scope():
-        statement(b, body)
-    b.targets.pop()
 
 
 def _target(b: Builder, leave: str, again: str) -> Target:
@@ -192,7 +174,7 @@ def _while(b: Builder, node: tree.While) -> None:
     if node.after:
         test = b.label()
         b.begin(body)
-        loop_body(b, node.body, _target(b, done, test))
+        b.loop_body(node.body, _target(b, done, test))
         b.begin(test)
         b.branch(condition(b, node.condition).text, body, done)
         b.begin(done)
@@ -201,7 +183,7 @@ def _while(b: Builder, node: tree.While) -> None:
     with b.scope():
         b.branch(condition(b, node.condition).text, body, done)
         b.begin(body)
-        loop_body(b, node.body, _target(b, done, head))
+        b.loop_body(node.body, _target(b, done, head))
     if b.open:
         b.jump(head)
     b.begin(done)
@@ -209,7 +191,7 @@ def _while(b: Builder, node: tree.While) -> None:
 
 def _switch(b: Builder, node: tree.Switch) -> None:
     with b.full_expression():
-        value = rvalue(b, lower(b, node.value))
+        value = rvalue(b, b.lower(node.value))
         if isinstance(value.type, types.Scalar) and value.type.integral:
             value = convert(b, value, types.promote(value.type))
         else:
@@ -238,7 +220,7 @@ def _case(b: Builder, node: tree.Case) -> None:
     number = None
     if node.value is not None:
         try:
-            number = constants.wrap(type_, constants.evaluate(b.program, node.value, b.env, b.find)[0])
+            number = types.wrap(type_, constants.evaluate(b.program, node.value, b.env, b.find)[0])
         except Unknown:
             raise b.refuse("a case must be known before running", node) from None
     found.append((number, label))
@@ -292,7 +274,7 @@ def leave(b: Builder) -> None:
 
 def _give(b: Builder, node: tree.Return) -> tuple[Scope, int] | None:
     """Store the returned value; the variable that becomes the result, if one does."""
-    value: Any = node.value if isinstance(node.value, tree.Braces) else lower(b, node.value)
+    value: Any = node.value if isinstance(node.value, tree.Braces) else b.lower(node.value)
     if b.result is AUTO:
         made = rvalue(b, value) if isinstance(value, (Overloads, tree.Braces)) else value
         b.result = types.Pointer(made.type.of) if isinstance(made.type, types.Array) else made.type
@@ -309,10 +291,10 @@ def _give(b: Builder, node: tree.Return) -> tuple[Scope, int] | None:
         if found is not None and value.type is result:
             copy_bytes(b, "%result", value.address, result.size)
             return found
-        late.initialise(b, Place(result, "%result", INIT), value)
+        b.initialise(Place(result, "%result", INIT), value)
         return None
     if isinstance(value, tree.Braces):
-        value = lower(b, value.items[0]) if value.items else Value(types.INT, "0")
+        value = b.lower(value.items[0]) if value.items else Value(types.INT, "0")
     made = bind(b, value, result) if isinstance(result, Reference) else convert(b, value, result)
     b.emit(f"store {result.llvm} {made.text}, ptr %returned")
     return None
@@ -328,6 +310,3 @@ TABLE: dict[type, Any] = {
     tree.Jump: _jump, tree.Label: _label, tree.Goto: _goto, tree.Return: _return, tree.Try: lower_try,
     tree.Nothing: _nothing, tree.Bindings: lower_bindings,
 }  # fmt: skip
-
-
-provide(condition, loop_body, statement)

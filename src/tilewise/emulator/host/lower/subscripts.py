@@ -12,7 +12,6 @@ from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.scalars import with_overflow
 from tilewise.emulator.host.lower.values import Local
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import provide
 from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type
 from tilewise.emulator.sema.symbol_table import Unknown
 
@@ -237,6 +236,3 @@ def _parts(indices: list[Any], type_: Type) -> tuple[list[tuple[Any, int, int]],
         out.insert(0, (index, limit, elements_))
         elements_ *= limit
     return out, type_
-
-
-provide(elements)

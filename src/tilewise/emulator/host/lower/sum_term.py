@@ -82,7 +82,7 @@ class Sums(Subscripts):
             raise Unknown
         if of is not None and local is not None and not isinstance(local.type, Pointer):
             return Pointer(of), first_element(b, node)
-        value = lower(b, node)
+        value = b.lower(node)
         if not isinstance(getattr(value, "type", None), (Array, Pointer)):
             raise Unknown
         return value.type, rvalue(b, value).text

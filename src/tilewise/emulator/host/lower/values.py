@@ -6,10 +6,12 @@ that does not support lanes does so, and the kernel's threads are then run one b
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.emulator.parse.types import Type
+from tilewise.emulator.parse import types
+from tilewise.emulator.parse.types import Pointer, Scalar, Type
 from tilewise.emulator.sema.given import Overloads as Overloads
 from tilewise.errors import EngineError
 
@@ -152,3 +154,28 @@ class WideLocal(Local):
         self.type, self.check, self.flag, self.register = bound.type, INIT, getattr(bound, "flag", ""), False
         self.constant, self.size, self.row, self.reference, self.const, self.static = None, "", "", False, False, False
         self.bound = bound
+
+
+def number_text(value: Any, type_: Scalar) -> str:
+    if not type_.floating:
+        return str(int(value)) if type_.kind != "bool" else ("true" if value else "false")
+    real = float(value)
+    if type_ is types.FLOAT:
+        try:
+            real = struct.unpack("<f", struct.pack("<f", real))[0]
+        except OverflowError:
+            real = float("inf") if real > 0 else float("-inf")
+    return f"0x{struct.unpack('<Q', struct.pack('<d', real))[0]:016X}"
+
+
+def constant(value: Any, type_: Scalar) -> Value:
+    return Value(type_, number_text(value, type_))
+
+
+def dereference(pointer: Value) -> Place:
+    """What a pointer points to."""
+    type_ = pointer.type
+    assert isinstance(type_, Pointer)
+    if isinstance(pointer, Wide):
+        return WidePlace(type_.to, pointer, FULL, type_.const)
+    return Place(type_.to, pointer.text, FULL, const=type_.const)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from tilewise.emulator.host.lower.builder import Builder, by_address
-from tilewise.emulator.host.lower.checked_memory import store
+from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.checked_memory import check_access, store
+from tilewise.emulator.host.lower.function_text import by_address
 from tilewise.emulator.host.lower.marks import OK
 from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.lower.values import INIT, Place, Value
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late, provide
 from tilewise.emulator.parse.types import Record, Slot
 from tilewise.emulator.sema.layout import DESTRUCTOR, slot_of
 
@@ -122,7 +122,7 @@ def virtual_callee(b: Builder, place: Place, slot: Slot) -> tuple[str, str]:
         raise b.refuse(f"{slot[0]} is virtual: virtual functions cannot be called on the card")
     at, number = found
     pointer = b.offset(place.address, at)
-    checked = late.check_access(b, pointer, POINTER, place.check) if place.check else pointer
+    checked = check_access(b, pointer, POINTER, place.check) if place.check else pointer
     table = b.make(f"load ptr, ptr {checked}")
     _check_vtable(b, table, number)
     entry = b.offset(table, ENTRY * number)
@@ -168,6 +168,3 @@ def virtual_delete(b: Builder, record: Record, pointer: Value, check: int) -> st
     b.calls.add(function)
     b.emit(f"call void {function}({by_address(record)} {whole})")
     return whole
-
-
-provide(virtual_delete, store_vptrs, virtual_callee, virtual_slot)

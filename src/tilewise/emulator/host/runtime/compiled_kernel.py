@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.device import DYNAMIC_NAME, MAX_DYNAMIC_SHARED, kernel_module
+from tilewise.emulator.host.lower.device import kernel_module
+from tilewise.emulator.host.lower.device_variables import DYNAMIC_NAME, MAX_DYNAMIC_SHARED
+from tilewise.emulator.host.lower.function import Lowering
 from tilewise.emulator.host.lower.globals import memory_of
 from tilewise.emulator.host.lower.jit import compile_module
 from tilewise.emulator.host.lower.lanes.kernel import width_of
@@ -140,7 +141,7 @@ def _initialised(memory: Memory, block: Allocation) -> bool:
 
 
 def _address(s: Session, name: str) -> int:
-    return memory_of(Builder(s.program, Environment(), True), name)[1]
+    return memory_of(Lowering(s.program, Environment(), True), name)[1]
 
 
 def compiled(s: Session, site: Any, geometry: Geometry) -> CompiledKernel | str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.builtin import BUILTIN
 from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.lanes.divergence import BARRIER
 from tilewise.emulator.host.lower.lanes.linear import as_scalar, widen
@@ -12,7 +13,6 @@ from tilewise.emulator.host.lower.lanes.mask import lanes_of
 from tilewise.emulator.host.lower.lanes.memory import from_memory, in_memory, to_memory
 from tilewise.emulator.host.lower.values import UNCHECKED, Local, NotInLockstep, Value, Wide
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar, stored
 
 VECTORS = {
@@ -28,10 +28,10 @@ VECTORS = {
 def call_in_lanes(b: Builder, node: tree.Call) -> Any:
     """A barrier or a divergent call; None for a call that is uniform: it is lowered as for one thread."""
     if isinstance(node.function, tree.Name) and node.function.name == BARRIER:
-        return late.BUILTIN["__wait"](b, tree.Call(node.function, [tree.Number(1, types.INT)], line=node.line))
+        return BUILTIN["__wait"](b, tree.Call(node.function, [tree.Number(1, types.INT)], line=node.line))
     if not lanes_of(b).varies(node):
         return None
-    given = [n if isinstance(n, (tree.Number, tree.Text)) else rvalue(b, late.lower(b, n)) for n in node.arguments]
+    given = [n if isinstance(n, (tree.Number, tree.Text)) else rvalue(b, b.lower(n)) for n in node.arguments]
     b.line = node.line
     if any(isinstance(getattr(value, "type", None), Record) for value in given):
         raise NotInLockstep(f"an object in the call at line {node.line}")
@@ -41,7 +41,7 @@ def call_in_lanes(b: Builder, node: tree.Call) -> Any:
 def _lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Any:
     """The call's value in all lanes; `given` are literals (tree nodes), Values and Wides."""
     name = node.function.name.rpartition("::")[2]
-    if node.function.name in late.BUILTIN:
+    if node.function.name in BUILTIN:
         raise NotInLockstep(f"a call of {name} at line {node.line}")
     what, count = VECTORS.get(name, ("", -1))
     if len(given) == count and b.find(name) is None and b.is_library(node.function.name):
@@ -118,7 +118,7 @@ def _call_once(b: Builder, node: tree.Call, values: list[Any]) -> Value:
             b.emit(f"store {stored(value.type)} {b.to_memory(value.type, value.text)}, ptr {slot}")
             b.declare(f"$ {i}", Local(value.type, slot, UNCHECKED, register=True))
             names.append(tree.Name(f"$ {i}", line=node.line))
-        made = rvalue(b, late.lower(b, tree.Call(node.function, names, line=node.line)))
+        made = rvalue(b, b.lower(tree.Call(node.function, names, line=node.line)))
     if isinstance(made.type, (Record, Array)):
         raise NotInLockstep(f"a call that gives {made.type} at line {node.line}")
     return made

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder, Target
 from tilewise.emulator.host.lower.conversion import convert, rvalue
+from tilewise.emulator.host.lower.declare import condition
 from tilewise.emulator.host.lower.lanes.linear import widen
 from tilewise.emulator.host.lower.lanes.mask import (
     enter,
@@ -17,9 +18,9 @@ from tilewise.emulator.host.lower.lanes.mask import (
     region,
     vector,
 )  # fmt: skip
+from tilewise.emulator.host.lower.operands import common_type, unevaluated_type
 from tilewise.emulator.host.lower.values import NotInLockstep, Value, Wide
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Array
 
 LOGICAL = {"&&": "and", "||": "or"}
@@ -43,7 +44,7 @@ def _speculatable(b: Builder, node: Any) -> bool:
 
 def _truths(b: Builder, node: Any) -> str:
     """An expression as a vector of i1."""
-    return widen(b, convert(b, late.lower(b, node), types.BOOL)).vector
+    return widen(b, convert(b, b.lower(node), types.BOOL)).vector
 
 
 def logical(b: Builder, node: tree.Binary) -> Value:
@@ -61,17 +62,17 @@ def logical(b: Builder, node: tree.Binary) -> Value:
 def ternary(b: Builder, node: tree.Ternary) -> Value:
     condition, sides = _truths(b, node.condition), (node.yes, node.no)
     if _speculatable(b, node.yes) and _speculatable(b, node.no):
-        made = [rvalue(b, late.lower(b, side)) for side in sides]
-        type_ = late.common_type(b, *made)
+        made = [rvalue(b, b.lower(side)) for side in sides]
+        type_ = common_type(b, *made)
         one, two = (widen(b, convert(b, value, type_)).vector for value in made)
     else:
-        type_ = late.common_type(b, *(Value(late.unevaluated_type(b, side), "") for side in sides))
+        type_ = common_type(b, *(Value(unevaluated_type(b, side), "") for side in sides))
         slots = []
         for side, mask in zip(sides, (condition, inverted(b, condition)), strict=True):
             slots.append(b.alloca(vector(b, type_)))
             b.emit(f"store {vector(b, type_)} zeroinitializer, ptr {slots[-1]}")
             with region(b, mask):
-                value = widen(b, convert(b, late.lower(b, side), type_))
+                value = widen(b, convert(b, b.lower(side), type_))
                 b.emit(f"store {vector(b, type_)} {value.vector}, ptr {slots[-1]}")
         one, two = (b.make(f"load {vector(b, type_)}, ptr {slot}") for slot in slots)
     kind = vector(b, type_)
@@ -86,7 +87,7 @@ def branch(b: Builder, node: tree.If, test: Wide) -> None:
         if side is not None:
             taken = b.make(f"load {truths}, ptr {slot}")
             with region(b, taken if side is node.yes else inverted(b, taken)), b.scope():
-                late.statement(b, side)
+                b.statement(side)
 
 
 def loop(b: Builder, node: Any) -> bool:
@@ -97,24 +98,24 @@ def loop(b: Builder, node: Any) -> bool:
     head, check, body, step, go = (b.label() for _ in range(5))
     whole = enter(b, lanes.mask(b), b.label())
     if isinstance(node, tree.For) and node.init is not None:
-        late.statement(b, node.init)
+        b.statement(node.init)
     if isinstance(node, tree.While) and node.after:
         b.jump(body)
     b.begin(head)
     if node.condition is not None:
-        narrow(b, whole, widen(b, late.condition(b, node.condition)).vector)
+        narrow(b, whole, widen(b, condition(b, node.condition)).vector)
     b.begin(check)
     b.branch(lanes.any(b), body, whole.exit)
     b.begin(body)
     enter(b, lanes.mask(b), step)
-    late.loop_body(b, node.body, Target(whole.exit, step, len(b.scopes), len(lanes.regions), divergent=True))
+    b.loop_body(node.body, Target(whole.exit, step, len(b.scopes), len(lanes.regions), divergent=True))
     lanes.regions.pop()
     b.begin(step)
     b.branch(lanes.any(b), go, whole.exit)
     b.begin(go)
     if isinstance(node, tree.For) and node.step is not None:
         with b.full_expression():
-            late.lower(b, node.step)
+            b.lower(node.step)
     b.jump(head)
     lanes.regions.pop()
     b.begin(whole.exit)

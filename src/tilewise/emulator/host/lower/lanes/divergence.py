@@ -14,11 +14,8 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.values import NotInLockstep
 from tilewise.emulator.parse import tree
+from tilewise.emulator.sema.pure_functions import PURE
 
-PURE = frozenset({
-    "sqrt", "sqrtf", "rsqrtf", "fabs", "fabsf", "abs", "exp", "expf", "__expf", "log", "logf", "__logf", "sin", "sinf",
-    "cos", "cosf", "pow", "powf", "fmax", "fmaxf", "fmin", "fminf", "min", "max", "floor", "floorf", "ceil", "ceilf",
-})  # fmt: skip
 BARRIER = "__syncthreads"
 
 

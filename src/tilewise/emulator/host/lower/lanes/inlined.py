@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.lanes.divergence import PURE
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Pointer, Record, Reference, Scalar
 from tilewise.emulator.sema.bodies import body_of
+from tilewise.emulator.sema.pure_functions import PURE
 from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import KernelError
 

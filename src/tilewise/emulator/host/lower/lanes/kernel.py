@@ -7,7 +7,7 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.escapes import escaping
-from tilewise.emulator.host.lower.function import declare_parameters, function_text
+from tilewise.emulator.host.lower.function import Lowering, declare_parameters, function_text
 from tilewise.emulator.host.lower.lanes.divergence import Divergence
 from tilewise.emulator.host.lower.lanes.inlined import with_functions_inlined
 from tilewise.emulator.host.lower.lanes.linear import from_linear
@@ -17,7 +17,6 @@ from tilewise.emulator.host.lower.program import Instance, Program
 from tilewise.emulator.host.lower.scalars import scalars
 from tilewise.emulator.host.lower.values import NotInLockstep, Value, Wide
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Pointer, Reference
 from tilewise.emulator.sema.bodies import body_of
 
@@ -58,7 +57,7 @@ def write_lockstep(p: Program, instance: Instance, width: int, one_row: bool) ->
     """Write the kernel's text for a group of `width` threads."""
     node = instance.node
     p.device = True
-    b = Builder(p, instance.env, node.library)
+    b = Lowering(p, instance.env, node.library)
     b.line = node.line
     b.result = instance.result
     body = with_functions_inlined(b, node, body_of(p, node, instance.env))
@@ -75,7 +74,7 @@ def write_lockstep(p: Program, instance: Instance, width: int, one_row: bool) ->
             if id(parameter) in lanes.divergence.varying_variables:
                 declare(b, parameter.name, type_, Value(type_, f"%p{i}"), True)
         _spans(b, lanes, instance)
-        late.statement(b, body)
+        b.statement(body)
     if b.open:
         b.jump("leave")
     instance.result = types.VOID
@@ -120,7 +119,7 @@ def _spans(b: Builder, lanes: Lanes, instance: Instance) -> None:
 
 
 def _component(b: Builder, name: str, which: str) -> Value:
-    return rvalue(b, late.lower(b, tree.Member(tree.Name(name), which, False)))
+    return rvalue(b, b.lower(tree.Member(tree.Name(name), which, False)))
 
 
 def group_functions(lanes: Lanes, enter_thread: str, others: list[Any]) -> str:

@@ -12,6 +12,7 @@ from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_states, in_span, state_bytes, states_type
 from tilewise.emulator.host.lower.checked_memory import load as load_one
 from tilewise.emulator.host.lower.checked_memory import store as store_one
+from tilewise.emulator.host.lower.function_text import FunctionText
 from tilewise.emulator.host.lower.lanes.lane_loop import lane_loop
 from tilewise.emulator.host.lower.lanes.linear import and_i1, as_scalar, from_linear, widen
 from tilewise.emulator.host.lower.lanes.mask import lanes_of, register
@@ -36,14 +37,14 @@ ITERATIONS_AHEAD = 8  # how far loads are prefetched
 CACHE_LINE = 64
 
 
-class OneLane(Builder):
-    """Builds the body of a loop over lanes: faults are reported for the lane %l, on the line that the caller passes."""
+class OneLane(FunctionText):
+    """The body of a loop over lanes: faults are reported for the lane %l, on the line that the caller passes."""
 
     def line_text(self) -> str:
         return "%line"
 
-    def set_reporting_lane(self, b: Builder) -> None:
-        b.emit("call void @set_lane(i64 %l)")
+    def before_report(self) -> None:
+        self.emit("call void @set_lane(i64 %l)")
 
 
 def _function(b: Builder, type_: Scalar, check: int, write: bool) -> str:
@@ -53,8 +54,7 @@ def _function(b: Builder, type_: Scalar, check: int, write: bool) -> str:
     if name in lanes.functions:
         return name
     kind, addresses = lanes.vector(llvm), lanes.vector("i64")
-    one = OneLane(b.program, b.env, False)
-    one.lanes = one
+    one = OneLane(b.program, False)
     at = one.make(f"load i64, ptr {one.make('getelementptr i64, ptr %as, i64 %l')}")
     place = Place(type_, one.make(f"inttoptr i64 {at} to ptr"), check)
     cell = one.make(f"getelementptr {llvm}, ptr %vs, i64 %l")

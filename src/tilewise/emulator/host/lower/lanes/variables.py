@@ -14,7 +14,6 @@ from tilewise.emulator.host.lower.lanes.mask import lanes_of, vector
 from tilewise.emulator.host.lower.places import put
 from tilewise.emulator.host.lower.values import InterleavedPlace, NotInLockstep, Value, WideLocal, WideVariable
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.late import late
 from tilewise.emulator.parse.types import Array, Pointer, Reference, Scalar, Type, dimensions, innermost
 
 MAX_INTERLEAVED_BYTES = 1 << 14  # of a per-thread array
@@ -43,7 +42,7 @@ def declared_in_lanes(b: Builder, item: tree.Variable) -> bool:
         init = init.items[0] if len(init.items) == 1 else tree.Number(0, types.INT)
     if isinstance(init, list):
         raise NotInLockstep(f"{item.name} at line {item.line}")
-    value = None if init is None else rvalue(b, late.lower(b, init))
+    value = None if init is None else rvalue(b, b.lower(init))
     if type_ is None and value is not None:
         type_ = value.type
     if not isinstance(type_, (Scalar, Pointer)) or type_ is types.VOID:
@@ -106,4 +105,4 @@ def _fill(b: Builder, place: InterleavedPlace, given: tree.Braces, first: int) -
         elif isinstance(node, tree.Braces) or isinstance(array.of, Array):
             raise NotInLockstep("a list of values without inner braces")
         else:
-            put(b, part, convert(b, late.lower(b, node), array.of))
+            put(b, part, convert(b, b.lower(node), array.of))
