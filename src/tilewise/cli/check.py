@@ -28,7 +28,7 @@ def command(
 
     Without --shape, a program with a main is run unchanged; then the launch that main makes, with its own sizes,
     and shapes that find bugs: rectangular, not multiples of the tile, and one smaller than a tile. What only those
-    show is listed apart, and --strict counts it.
+    show is listed apart, and --strict counts it. Exit 2 when main does not compile and no fault was seen.
 
     --prove runs nothing: for every size at once, each property of a kernel is proved, refuted by the smallest
     size at which the emulator sees it fail, or not decided. Exit 1 when one is refuted; with --strict, when one is not
@@ -63,7 +63,7 @@ def command(
 
                 for line in sentences(chosen, language, not report.ok, **options):
                     say(line)
-    return 0 if (report.clean if strict else report.ok) else 1
+    return 1 if strict and not report.clean else report.exit_code
 
 
 def _prove(chosen: str | Path, options: dict[str, Any], shapes: tuple[str, ...], form: str, strict: bool) -> int:

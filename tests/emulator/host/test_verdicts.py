@@ -236,6 +236,25 @@ def test_getchar_reads_what_scanf_left(tmp_path):
     assert run_program(tmp_path / "p.cu", capture=True, stdin=b"4\nxy\nz").output == "4 x"
 
 
+def test_a_character_pushed_back_is_read_next(tmp_path):
+    """Also on stdin, which cannot be sought, and where it is another than the one that was read; fseek drops it."""
+    main = """
+  int c, n = 0; while ((c = getchar()) >= '0' && c <= '9') n = 10 * n + c - '0';
+  printf("%d %d ", n, ungetc(c, stdin)); printf("%c", getchar());
+  ungetc('#', stdin); printf("%c %d\\n", getchar(), ungetc(EOF, stdin));
+  FILE* f = fopen("t.txt", "w+"); fputs("abcdef", f); rewind(f); getc(f); getc(f); ungetc('Z', f);
+  printf("%ld ", ftell(f)); fseek(f, 1, SEEK_CUR); printf("%c ", getc(f)); while (getc(f) != EOF);
+  printf("%d ", feof(f)); clearerr(f); printf("%d\\n", feof(f)); fclose(f);"""
+    (tmp_path / "p.cu").write_text("#include <cstdio>\nint main() { " + main + " }\n")
+    assert run_program(tmp_path / "p.cu", capture=True, stdin=b"12+3").output == "12 43 +# -1\n1 c 1 0\n"
+
+
+def test_fgets_of_one_byte_reads_nothing(tmp_path):
+    main = "char x[4] = {'x'}; bool same = fgets(x, 1, stdin) == x; printf(\"%d %d %c\", same, x[0], getchar());"
+    (tmp_path / "p.cu").write_text("#include <cstdio>\nint main() { " + main + " }\n")
+    assert run_program(tmp_path / "p.cu", capture=True, stdin=b"4\n").output == "1 0 4"
+
+
 def test_random_bytes_of_the_system_are_the_same_in_every_run(tmp_path):
     (tmp_path / "p.cu").write_text(
         """

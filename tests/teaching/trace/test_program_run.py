@@ -77,6 +77,20 @@ def test_a_program_that_wants_arguments_is_judged_as_before(check):
     assert "main: not judged: the program wants the file x.bin, which is not there" in " ".join(file.text().split())
 
 
+def test_a_main_that_does_not_compile_is_status_2(tmp_path, capsys):
+    """Its kernels are judged all the same, and a fault of theirs is status 1; a missing file is none of main's."""
+    for text, status in (
+        (program(size="later"), 2),
+        (program().replace('printf("%g', 'int = 2; printf("%g'), 2),
+        (program().replace('printf("%g', 'int = 2; printf("%g').replace("i < n", "i <= n"), 1),
+        (program(size="later").replace("#include", '#include "lab.h"\n#include', 1), 0),
+        (program(size="atoi(argv[1])"), 0),
+    ):
+        (tmp_path / "program.cu").write_text(text)
+        assert run(["check", str(tmp_path / "program.cu")]) == status, text
+    assert "is not known here" in capsys.readouterr().out
+
+
 def test_a_main_beside_a_kernel_without_pointers_is_run(check):
     report = check('#include <cstdio>\n__global__ void hello() { printf("%d\\n", threadIdx.x); }\n'
                    "int main() { hello<<<1, 4>>>(); cudaDeviceSynchronize(); }\n")  # fmt: skip

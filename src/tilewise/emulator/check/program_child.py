@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tilewise.emulator.host.program_report import ANNOUNCED, not_run
+from tilewise.emulator.host.program_report import ANNOUNCED, not_run, refused
 from tilewise.system.parent import end_with
 
 ENCODINGS = ("ascii", "latin-1", "unicode_escape", "utf-8-sig", "utf-16")  # imported before the sandbox forbids it
@@ -76,7 +76,7 @@ def main() -> None:
         gc.enable()
         execute(session, text, settings["arguments"], settings["name"], lambda: _confine(session, watch, settings))
     except TilewiseError as error:
-        report(not_run(error.exit_code, "refused", str(error)))
+        report(refused(error))
         os._exit(error.exit_code)
     except Exception as error:
         if os.environ.get("TILEWISE_DEBUG"):

@@ -14,6 +14,7 @@ from typing import Any
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.machine.findings import Finding, Kind, Severity, Touch
 from tilewise.emulator.source.source import Place
+from tilewise.errors import KernelError, TilewiseError
 
 ANNOUNCED = b"fault\n"
 UNCONFINED = "unconfined"  # not run: the system has no sandbox
@@ -23,6 +24,12 @@ ENDINGS = frozenset({"exit", "abort", "crash", "limit", "refused", "failed", UNC
 def not_run(status: int, ended: str, message: str) -> dict[str, Any]:
     """The document of a process that ended before its program ran."""
     return {"status": status, "ended": ended, "message": message, "findings": [], "notes": [], "launches": []}
+
+
+def refused(error: TilewiseError) -> dict[str, Any]:
+    """The document of a program that cannot be built."""
+    document = not_run(error.exit_code, "refused", str(error))
+    return {**document, "rejected": isinstance(error, KernelError), "wanted": ""}
 
 
 @dataclass
@@ -41,6 +48,7 @@ class ProgramReport:
     errors: str | None = None
     wanted: str = ""  # arguments or input that it read and was not given
     sandbox: str = ""  # a description of its sandbox; empty for none
+    rejected: bool = False  # its own text does not compile; no file or header is missing
 
     @property
     def faults(self) -> list[Finding]:
@@ -104,6 +112,7 @@ def _parsed(path: str, document: dict[str, Any], options: Options) -> ProgramRep
         path, int(document["status"]) & 255, str(document["ended"]), str(document["message"]), findings,
         [str(note) for note in document["notes"]], list(document["launches"]), options.card,
         wanted=str(document.get("wanted", "")), sandbox=str(document.get("sandbox", "")),
+        rejected=document.get("rejected") is True,
     )  # fmt: skip
     if report.ended not in ENDINGS or not all(isinstance(launch, dict) for launch in report.launches):
         raise ValueError

@@ -16,7 +16,7 @@ from tilewise.emulator.host.lower.function import LoweredProgram
 from tilewise.emulator.host.lower.jit import compile_module
 from tilewise.emulator.host.lower.module import module_text
 from tilewise.emulator.host.options import Options
-from tilewise.emulator.host.program_report import UNCONFINED
+from tilewise.emulator.host.program_report import UNCONFINED, refused
 from tilewise.emulator.host.runtime import (
     c_memory,
     c_misc,
@@ -65,17 +65,10 @@ def build(path: str | Path, options: Options, report: Callable[[dict[str, Any]],
     except (KernelError, FileError) as error:
         if not options.lenient:
             raise
-        refused = {
-            "status": error.exit_code,
-            "ended": "refused",
-            "message": str(error),
-            "findings": [],
-            "notes": [],
-            "wanted": "",
-        }
+        outcome = {name: value for name, value in refused(error).items() if name != "launches"}
         try:
             return _build_once(
-                path, options, lambda document: report({**document, **refused}), [], Copies(), lenient=True
+                path, options, lambda document: report({**document, **outcome}), [], Copies(), lenient=True
             )
         except (TilewiseError, RecursionError):
             raise error from None

@@ -155,17 +155,12 @@ class UnitReader(Preprocessor):
                 self.unknown.append(name)
                 return []
             outside = self._outside(bare)
-            if outside is not None:
-                raise self.source.error(
-                    f"{bare} lies outside the program's folder: --include {outside} lets it be read",
-                    hash_.line,
-                    hash_.column,
-                )
-            raise self.source.error(
-                f"{bare} is neither beside the program nor under --include, and not known by name",
-                hash_.line,
-                hash_.column,
+            lacking = (
+                f"{bare} is neither beside the program nor under --include, and not known by name"
+                if outside is None
+                else f"{bare} lies outside the program's folder: --include {outside} lets it be read"
             )
+            raise FileError(str(self.source.error(lacking, hash_.line, hash_.column)))
         if str(path) in self.once:
             return []
         if self.depth >= MAX_DEPTH:

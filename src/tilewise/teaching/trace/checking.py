@@ -93,11 +93,12 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
         if stopped:
             failed |= {left.function.short: failed[f"{name} at other sizes"] for left in prepared[i + 1 :]}
             break
+    rejected = program is not None and program.rejected and request.entry is None
     runs, program = _with_program(loaded, request, runs, grounds, failed, program, tiles)
     if not runs and failed:
         raise next(iter(failed.values()))
     reasons = {name: str(error) for name, error in failed.items()}
-    return CheckReport(loaded.source.name, tuple(runs), grounds, reasons, program)
+    return CheckReport(loaded.source.name, tuple(runs), grounds, reasons, program, rejected)
 
 
 def _chosen(loaded: Loaded, request: CheckRequest, program: ProgramReport | None) -> list[Function]:

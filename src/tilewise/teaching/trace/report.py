@@ -43,6 +43,7 @@ class CheckReport:
     grounds: Mapping[str, str] = field(default_factory=dict)
     not_judged: Mapping[str, str] = field(default_factory=dict)
     program: ProgramReport | None = None  # the run of its main, where there is one
+    rejected: bool = False  # main does not compile: `not_judged` says where
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -84,6 +85,11 @@ class CheckReport:
     @property
     def clean(self) -> bool:
         return not self.seen and not self.at_other_sizes
+
+    @property
+    def exit_code(self) -> int:
+        """1 with a fault; 2 if there is none in what was judged, and main does not compile."""
+        return 1 if not self.ok else 2 if self.rejected else 0
 
     def to_json(self) -> dict[str, Any]:
         made = {

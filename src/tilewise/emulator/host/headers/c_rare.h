@@ -91,8 +91,8 @@ int ispunct(int c) { return isprint(c) && c != ' ' && !isalnum(c); }
 int isxdigit(int c) { return isdigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 int isgraph(int c) { return c > 32 && c < 127; }
 int iscntrl(int c) { return c < 32 || c == 127; }
-int ungetc(int c, FILE* stream) { return c < 0 || fseek(stream, -1, SEEK_CUR) ? EOF : c; }
-void clearerr(FILE* stream) {}
+int ungetc(int c, FILE* stream);
+void clearerr(FILE* stream);
 void setbuf(FILE* stream, char* buffer) {}
 int fseeko(FILE* stream, long offset, int from) { return fseek(stream, offset, from); }
 long ftello(FILE* stream) { return ftell(stream); }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from typing import Any
 
@@ -251,6 +252,9 @@ def getchar(s: Session) -> int:
 @runtime("fgets")
 def fgets(s: Session, to: int, size: int, stream: int) -> int:
     data = b""
+    if size == 1:  # room for the 0 alone: nothing is read
+        put_text(s, to, data)
+        return to
     while len(data) < size - 1 and not data.endswith(b"\n"):
         more = _read(s, stream, 1)
         if not more:
@@ -262,12 +266,28 @@ def fgets(s: Session, to: int, size: int, stream: int) -> int:
     return to
 
 
+@runtime("ungetc")
+def ungetc(s: Session, character: int, stream: int) -> int:
+    found = stream_of(s, stream)
+    if found is None or isinstance(found.handle, int) or character < 0:
+        return -1
+    found.pushed, found.at_end = bytes([character & 255]) + found.pushed, False
+    return character & 255
+
+
+@runtime("clearerr")
+def clearerr(s: Session, stream: int) -> None:
+    found = stream_of(s, stream)
+    if found is not None:
+        found.at_end = False
+
+
 @runtime("fseek")
 def fseek(s: Session, stream: int, offset: int, start: int) -> int:
     found = stream_of(s, stream)
     if found is not None and not isinstance(found.handle, int):
         try:
-            found.handle.seek(offset, start)
+            found.handle.seek(offset - (len(found.pushed) if start == os.SEEK_CUR else 0), start)
         except (OSError, ValueError, OverflowError):  # before the beginning
             return -1
         found.at_end, found.pushed = False, b""
