@@ -48,7 +48,7 @@ def test_other_values_are_refused(value):
         ({"bias": np.ones(5, np.float32)}, "bias="),
         ({"activation": "relu"}, "activation="),
         ({"alpha": 2.0}, "alpha="),
-        ({"memory": "1GB"}, "reproducible="),
+        ({"memory": "1GB", "device": "cuda"}, "reproducible='everywhere' streams"),
         ({"semiring": "logaddexp_plus"}, "no defined bits for logaddexp_plus over float32"),
         ({"semiring": tw.Semiring("square", add=lambda x, y: x + y, mul=lambda x, y: x * y * y, zero=0)}, "square"),
     ],

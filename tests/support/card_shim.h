@@ -55,6 +55,10 @@ static float __uint_as_float(unsigned x) { return same_bits<float>(x); }
 static unsigned __float_as_uint(float x) { return same_bits<unsigned>(x); }
 static float __int_as_float(int x) { return same_bits<float>(x); }
 static int __float_as_int(float x) { return same_bits<int>(x); }
+static float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+static double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
+static float __fadd_rn(float x, float y) { return x + y; }
+static double __dadd_rn(double x, double y) { return x + y; }
 static double __longlong_as_double(long long x) { return same_bits<double>(x); }
 #ifdef __aarch64__  // g++ has no _Float16 in C++ there before version 13; __fp16 converts alike, and is no parameter
 typedef __fp16 half_number;

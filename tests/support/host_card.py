@@ -114,12 +114,14 @@ def layout_of(a):
 
 
 def multiplied(
-    M, N, semiring, machine, P, folder, *, kernel=None, where=None, accumulate=False, nonnegative=False, config=None
-):
+    M, N, semiring, machine, P, folder, *, kernel=None, where=None, accumulate=False, nonnegative=False, config=None,
+    reproducible=None,
+):  # fmt: skip
     """P = M ⊗ N by the plan's kernels; returns the plan."""
     problem = Problem(
         M.shape[-2], M.shape[-1], N.shape[-1], P.shape[:-2], dtype_of(M.dtype), dtype_of(N.dtype), semiring,
         layout_of(M), layout_of(N), layout_of(P), accumulate, "ieee", where is not None, nonnegative,
+        reproducible=reproducible,
     )  # fmt: skip
     plan = make_plan(problem, machine, kernel) if config is None else family_of(kernel).pinned(problem, machine, config)
     if plan.family == "direct" and plan.config.cluster > 1:  # no clusters behind the compiler

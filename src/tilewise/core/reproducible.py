@@ -47,3 +47,6 @@ def order_note(ring: Semiring) -> str:
     if is_plain(ring.add, "add"):
         return f"chains of {CHAIN} fused multiply-adds in the order of k, added in order: the same bits everywhere"
     return "a min or max of any order; zeros are +0: the same bits everywhere"
+
+
+BATCH_NOTE = "a chain of tensor-core instructions over all of k, for any number of rows: the same bits in every batch"

@@ -62,6 +62,8 @@ class Capabilities:
     # besides multiplying
     fuses: bool = False  # applies the epilogue before it stores P; else a separate pass does
     tracks_arg: bool = False  # return_arg=True
+    ordered: bool = False  # sums in the order that reproducible="everywhere" specifies
+    batch: bool = False  # for reproducible="batch" its own order, which depends on k alone
     scales: bool = False  # scales rows and columns of P
     stores_anywhere: bool = False  # P may have any strides; else it is row-major
     precisions: tuple[str, ...] = PRECISIONS  # values of precision= that it implements as requested
@@ -122,6 +124,8 @@ def why_not_of_problem(can: Capabilities, p: Problem) -> str | None:
         why = _why_not_of_options(can, p)
         if why is not None:
             return why
+    if p.ordered and not (can.ordered or (can.batch and p.reproducible == "batch")):
+        return "adds up in an order of its own: leave kernel= out, or reproducible="
     if not can.fuses and p.epilogue:
         return "stores products as they are: no epilogue"
     if can.same_result and p.result != p.dtype:

@@ -37,7 +37,7 @@ def on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
         best = _requested(problem, machine, kernel, tile)
     else:
         best = _family_plan(_fastest(problem, machine, tile), problem, machine, None, tile)
-        if tile is None and has_real_form(problem):
+        if tile is None and has_real_form(problem) and not problem.ordered:
             best = min(best, _plan_by_reals(problem, machine), key=_cost)
     notes = _precision_notes(best, problem, machine)
     return best.but(notes=(*best.notes, *notes)) if notes else best
@@ -106,6 +106,8 @@ def competing(problem: Problem, machine: Machine, tile: int | None) -> list[Fami
             seen = problem_for(family, problem)
             if why_not_of_problem(family.can, seen) is None and family.takes(seen, machine):
                 taking.append(family)
+        if problem.reproducible == "batch":  # one family for every m
+            taking = [family for family in taking if family.can.batch] or taking
         if taking:
             return taking
     return []

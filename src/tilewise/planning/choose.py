@@ -13,7 +13,7 @@ from tilewise.core.blocking import has_kernel
 from tilewise.core.machine import Machine
 from tilewise.core.plan import DEFAULT_TILE, Geometry, Plan, assemble, epilogue_after
 from tilewise.core.problem import Problem
-from tilewise.core.reproducible import order_note
+from tilewise.core.reproducible import BATCH_NOTE, order_note
 from tilewise.errors import DeviceError, DtypeError, UsageError
 
 REFERENCE = "the notes' algorithm in NumPy, phase by phase"
@@ -44,7 +44,7 @@ def _plan(problem: Problem, machine: Machine, kernel: str | None, tile: int | No
 
 def _check_ordered(problem: Problem, machine: Machine) -> None:
     """Refuse what has no defined bits, and machines without kernels for them."""
-    if problem.ordered and machine.kind != "cpu":
+    if problem.ordered and machine.kind == "simt":
         raise DeviceError(
             f"reproducible={problem.reproducible!r} of {problem.dtype} has no kernel on {machine.name}: "
             "copy the operands to the host, where it has one"
@@ -114,7 +114,12 @@ def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, 
 
 def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     from tilewise.kernels.choosing import on_card
+    from tilewise.kernels.registry import family_named
 
     if problem.dtype.name.endswith("longdouble"):
         raise DtypeError(f"{problem.dtype} is no dtype of a card, where a long double is a double: convert to float64")
-    return on_card(problem, machine, kernel, tile)
+    plan = on_card(problem, machine, kernel, tile)
+    if not problem.ordered:
+        return plan
+    note = order_note(problem.semiring) if family_named(plan.family).can.ordered else BATCH_NOTE
+    return plan.but(notes=(*plan.notes, note))

@@ -26,6 +26,7 @@ from tilewise.arrays.labelled import check_plain
 from tilewise.core.epilogue import check_fits, epilogue_of
 from tilewise.core.options import Options
 from tilewise.core.problem import problem_of_shape
+from tilewise.core.reproducible import CHAIN, check_reproducible
 from tilewise.core.shapes import ProductShape, product_shape, written
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.scale.dask_blocks import BlockedOperand
@@ -50,8 +51,10 @@ def dask_matmul(M: Any, N: Any, o: Options, matmul: Matmul | None = None) -> Any
     ring = find_semiring(o.semiring)
     problem = problem_of_shape(
         shape.m, shape.k, shape.n, dtypes[0], ring, dtype_n=dtypes[1], precision=o.precision,
-        nonnegative=o.nonnegative, unrounded=True,
+        nonnegative=o.nonnegative, unrounded=True, reproducible=o.reproducible,
     )  # fmt: skip
+    if problem.ordered:
+        left, right = _in_chains(left, right)
     result = ring.over(problem.dtype).result
     if o.return_arg:
         ring.check_selective()
@@ -90,7 +93,9 @@ def dask_fields(M: Any, N: Any, ring: Structured, o: Options, matmul: Matmul) ->
 def _check_keywords(o: Options) -> None:
     o.refuse("do not go with Dask arrays: store the product, and chunks are the budget", "out", "memory", "accumulate")
     o.refuse("do not go with Dask arrays, whose tasks choose their kernels", "kernel", "tile")
-    o.refuse("does not go with Dask arrays, which add up parts of k by chunks: multiply arrays", "reproducible")
+    if check_reproducible(o.reproducible) is not None:
+        why = f"and reproducible={o.reproducible!r} exclude each other for Dask arrays: apply them to the product"
+        o.refuse(why, "return_arg", "alpha", "bias", "activation", "scales")
     if o.device not in ("auto", "cpu", "cuda"):
         raise UsageError(f"device={o.device!r}: workers take 'auto' (a card where there is one), 'cpu' or 'cuda'")
 
@@ -156,6 +161,15 @@ def _as_stacks(M: Any, N: Any, shape: ProductShape) -> tuple[Any, Any]:
     return M, N
 
 
+def _in_chains(M: Any, N: Any) -> tuple[Any, Any]:
+    """Both with the same chunks along k, of whole chains: rechunked where a chunk ends inside one."""
+    of_m, of_n = M.chunks[-1], N.chunks[-2]
+    if not any(end % CHAIN for chunks in (of_m, of_n) for end in np.cumsum(chunks)[:-1].tolist()):
+        return M, N
+    each = max(1, round(max(*of_m, *of_n) / CHAIN)) * CHAIN
+    return M.rechunk({M.ndim - 1: each}), N.rechunk({N.ndim - 2: each})
+
+
 def _bias(bias: Any, n: int, chunks: tuple[int, ...]) -> Any:
     import dask.array as da
 
@@ -192,7 +206,8 @@ class Product:
         chunks = (*stack, M.chunks[-2], N.chunks[-1])
         name = f"tilewise-{tokenize(M, N, self.bias, *self.o.keywords().values())}"
         layer: dict[Any, Any] = {}
-        parts = _parts(list(_steps(M.chunks[-1], N.chunks[-2])), math.prod(map(len, chunks)))
+        steps = list(_steps(M.chunks[-1], N.chunks[-2]))
+        parts = [steps] if self.o.reproducible else _parts(steps, math.prod(map(len, chunks)))
         for place in np.ndindex(*map(len, chunks)):
             *above, i, j = place
             extents = tuple(own[at] for own, at in zip(chunks, place, strict=True))

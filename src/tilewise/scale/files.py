@@ -289,7 +289,9 @@ def read_rate(*sources: Any) -> float:
     return total / seconds if seconds else host.DISK.read
 
 
-def problem_of(M: Any, N: Any, semiring: str | Semiring, precision: str = "high") -> Problem:
+def problem_of(
+    M: Any, N: Any, semiring: str | Semiring, precision: str = "high", reproducible: str | None = None
+) -> Problem:
     """The problem of two sources; a shape error names them."""
     (m, k), (rows, n) = M.shape, N.shape
     if k != rows:
@@ -297,4 +299,5 @@ def problem_of(M: Any, N: Any, semiring: str | Semiring, precision: str = "high"
             f"{M.name} is {m}×{k} and {N.name} is {rows}×{n}: "
             f"the {k} columns of the one do not meet the {rows} rows of the other; they must be equal"
         )
-    return problem_of_shape(m, k, n, M.dtype, semiring, dtype_n=N.dtype, precision=precision, unrounded=True)
+    how: dict[str, Any] = {"precision": precision, "reproducible": reproducible, "unrounded": True}
+    return problem_of_shape(m, k, n, M.dtype, semiring, dtype_n=N.dtype, **how)

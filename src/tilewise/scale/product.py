@@ -39,7 +39,6 @@ def streaming_matmul(M: Any, N: Any, o: Options, matmul: Callable[..., Any]) -> 
     o.refuse(
         "need operands that lie in memory whole",
         *("accumulate", "return_arg", "kernel", "tile", "dtype", "scales", "alpha", "bias", "activation"),
-        "reproducible",
     )
     semiring, out, device, precision, memory = o.semiring, o.out, o.device, o.precision, o.memory
     libraries = [None if is_zarr(x) else find_library(x) for x in (M, N)]
@@ -48,7 +47,7 @@ def streaming_matmul(M: Any, N: Any, o: Options, matmul: Callable[..., Any]) -> 
     where = "cpu" if device in ("auto", "cpu") else f"cuda:{card_number(device)}"
     room = None if memory is None else budget(memory)
     grain = (int(out.chunks[0]), int(out.chunks[1])) if is_zarr(out) and len(out.shape) == 2 else None
-    job = plan_stream(left, right, semiring, room, where, precision, grain)
+    job = plan_stream(left, right, semiring, room, where, precision, grain, o.reproducible)
     p = job.schedule.problem
     shape, result = (p.m, p.n), p.semiring.over(p.dtype).result
     if out is None:
@@ -114,9 +113,10 @@ def plan_stream(
     device: str,
     precision: str = "high",
     grain: tuple[int, int] | None = None,
+    reproducible: str | None = None,
 ) -> StreamPlan:
     """The schedule for these operands; the default budget is `usual_budget`, or 0.8 of a card's free memory."""
-    problem = problem_of(M, N, semiring, precision)
+    problem = problem_of(M, N, semiring, precision, reproducible)
     grain = grain or (64, 64)
     if device == "cpu":
         room = memory if memory is not None else usual_budget()
@@ -125,6 +125,8 @@ def plan_stream(
         if room > SPARE and any(isinstance(x, ArraySource) and x.mapped for x in (M, N)):
             spare += min(SPARE, room // 3)  # pages of mapped files, and packed panels
         return StreamPlan(host.host_schedule(problem, level, room, spare=spare, grain=grain), device, M, N)
+    if problem.ordered:
+        raise UsageError(f"reproducible={reproducible!r} streams through memory of the host: pass device='cpu'")
     if not device.startswith("cuda"):
         raise DeviceError(f"device={device!r} has no memory to stream through: use 'cpu' or 'cuda'")
     from tilewise.arrays.card import memory as card_memory

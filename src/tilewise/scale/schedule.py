@@ -15,6 +15,7 @@ from itertools import product
 from typing import Any
 
 from tilewise.core.problem import Problem
+from tilewise.core.reproducible import CHAIN
 from tilewise.errors import TooLargeError
 from tilewise.system.quantities import seconds, size
 
@@ -255,7 +256,7 @@ def make_schedule(
         memory,
         max(1, min(max(grain[0], least[0]), problem.m)),
         max(1, min(max(grain[1], least[1]), problem.n)),
-        max(1, min(least[2], problem.k)),
+        max(1, min(max(least[2], _unit(problem)), problem.k)),
         spare,
         copied,
         align,
@@ -306,28 +307,33 @@ def _sides(extent: int, grain: int) -> list[int]:
     return sides
 
 
+def _unit(problem: Problem) -> int:
+    """What depths of panels are multiples of: where sums have a specified order, of a chain."""
+    return CHAIN if problem.ordered else GRAIN
+
+
 def _depths(made: Schedule) -> Iterator[Schedule]:
     """Schedules with the deepest panels that fit beside this tile, and with shallower ones, which start sooner."""
     p, k = made.problem, made.problem.k
-    (copied_m, copied_n), kernel = made.copied, p.dtype.itemsize
+    (copied_m, copied_n), kernel, unit = made.copied, p.dtype.itemsize, _unit(p)
     each = made.band * (made.held * p.dtype_m.itemsize + copied_m * kernel)  # bytes per step of k
     each += made.cols * (SETS * p.dtype_n.itemsize + copied_n * kernel)
     tile = made.rows * made.cols * p.algebra.partial.itemsize + made.spare
     deepest = min(k, int((made.memory - tile) / each))
     while deepest > 0 and replace(made, depth=deepest).needs > made.memory:  # rows are padded, panels packed
         deepest -= max(1, min(GRAIN, deepest // 16))
-    if deepest < min(GRAIN, k):
-        deepest = min(GRAIN, k)  # the loop above may have skipped it
+    if deepest < min(unit, k):
+        deepest = min(unit, k)  # the loop above may have skipped it
         if replace(made, depth=deepest).needs > made.memory:
             return
-    deepest = deepest if deepest == k else deepest // GRAIN * GRAIN
+    deepest = deepest if deepest == k else deepest // unit * unit
     if k == 0:
         yield replace(made, depth=1)
         return
     phases = math.ceil(k / deepest)
     for factor in (1, 2, 4, 8):
         depth = math.ceil(k / (phases * factor))
-        depth = min(deepest, -(-depth // GRAIN) * GRAIN, k)
+        depth = min(deepest, -(-depth // unit) * unit, k)
         yield replace(made, depth=depth)
-        if depth <= GRAIN:
+        if depth <= unit:
             break

@@ -32,6 +32,19 @@ def with_half_conversions(text: str) -> str:
     return "".join(missing) + text
 
 
+def without(text: str, macro: str) -> str:
+    """The text as if it had no `#if MACRO … #else  // MACRO … #endif  // MACRO`: what is left for MACRO = 0."""
+    kept, dropping = list[str](), False
+    for line in text.splitlines(keepends=True):
+        if line.rstrip() == f"#if {macro}":
+            dropping = True
+        elif line.rstrip() in (f"#else  // {macro}", f"#endif  // {macro}"):
+            dropping = False
+        elif not dropping:
+            kept.append(line)
+    return "".join(kept)
+
+
 def of_tile(tile: object, *names: str) -> dict[str, object]:
     """Macros of a tile's fields."""
     return {{"rows": "BLOCK_M", "cols": "BLOCK_N"}.get(name, name.upper()): getattr(tile, name) for name in names}

@@ -55,7 +55,7 @@ class WgmmaHalf(OnHopper):
     make: ClassVar = half_recipe.launches
     can = Capabilities(
         HOPPER, own_arch=True, dtypes=HALVES, plus_times=True, groups=("rows", "k"),
-        problem=(half.UNROUNDED, half.GROUPS), fuses=True,
+        problem=(half.UNROUNDED, half.GROUPS), fuses=True, batch=True,
     )  # fmt: skip
     beside_tile = True
 

@@ -50,8 +50,10 @@ CONFIGS = {
 
 
 @lru_cache(maxsize=1024)
-def config_of(algebra: Algebra, machine: Machine, nonnegative: bool = False, return_arg: bool = False) -> Config:
-    """The fastest algorithm on this card with the specified bits."""
+def config_of(
+    algebra: Algebra, machine: Machine, nonnegative: bool = False, return_arg: bool = False, ordered: bool = False
+) -> Config:
+    """The fastest algorithm on this card with the specified bits; `ordered`: with those of every machine."""
     add, mul = binary(algebra.semiring.add), binary(algebra.semiring.mul)
     element, partial, number = algebra.element, algebra.partial, arch_number(machine.arch)
     size = max(4, element.itemsize)
@@ -60,6 +62,8 @@ def config_of(algebra: Algebra, machine: Machine, nonnegative: bool = False, ret
     if return_arg:
         words = partial.itemsize // 4 + 1 if partial.itemsize >= 4 else 2
         return Config("where", size, 1, words, slots + 3, small, enters)
+    if ordered:
+        return Config("each", size, 1, max(1, partial.itemsize // 4), slots, small, enters)
     if partial.kind == "b" and (add, mul) in BIT_OPERATIONS:
         return Config("bits", 4, 32, 1, 2 / 32, True)
     if add in ("min", "max") and element.itemsize == 2 and element.kind == "f":

@@ -21,7 +21,7 @@ class Plain(ByConfigs):
     name = model.KERNEL
     kernels: ClassVar = {name: model.IDEA}
     make: ClassVar = launches
-    can = Capabilities(tracks_arg=True, precisions=("ieee",))
+    can = Capabilities(tracks_arg=True, precisions=("ieee",), ordered=True)
 
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, Choice]:
         chosen = model.choose(problem, machine)

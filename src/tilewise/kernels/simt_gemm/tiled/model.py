@@ -94,16 +94,16 @@ def choose(problem: Problem, machine: Machine) -> Choice:
     if problem.return_arg and problem.k >= 2**31:
         raise DtypeError(f"return_arg=True knows k below 2³¹, and k is {problem.k}")
     config = _config(problem, machine)
-    tiled = [_tiled_choice(problem, machine, fitting(config, machine.arch), config)]
-    if (found := config_if_found(problem.algebra, machine)) is not None:
+    tiled = [_tiled_choice(problem, machine, fitting(config, machine.arch, problem.ordered), config)]
+    if not problem.ordered and (found := config_if_found(problem.algebra, machine)) is not None:
         tiled += _choice_if_found(problem, machine, config, found)
     return min(tiled, key=attrgetter("predicted"))
 
 
 @lru_cache(maxsize=64)
-def fitting(config: Config, arch: str) -> Cuts:
+def fitting(config: Config, arch: str, whole_k: bool = False) -> Cuts:
     limit = shared_limit(arch)
-    return cuts(tuple(t for t in tiles_of(config) if t.shared_bytes(config.word_bytes) <= limit))
+    return cuts(tuple(t for t in tiles_of(config) if t.shared_bytes(config.word_bytes) <= limit), whole_k)
 
 
 @lru_cache(maxsize=4096)
@@ -119,7 +119,7 @@ def whole_tiles(problem: Problem, machine: Machine) -> Choice:
 
 
 def _config(problem: Problem, machine: Machine) -> Config:
-    return config_of(problem.algebra, machine, problem.nonnegative, problem.return_arg)
+    return config_of(problem.algebra, machine, problem.nonnegative, problem.return_arg, problem.ordered)
 
 
 def _choice_if_found(p: Problem, machine: Machine, config: Config, found: tuple[Config, int]) -> list[Choice]:
@@ -241,7 +241,7 @@ def _but_thin(p: Problem, tile: PlainTile, may: tuple[bool, bool]) -> tuple[int,
 
 def _may_be_thin(p: Problem, config: Config) -> tuple[bool, bool]:
     """Whether the GEMV kernels can compute the last rows, and columns; not in stacks, with a launch for each member."""
-    if p.members > 1 or config.name == "bits":  # of bits: the GEMV kernels read bytes
+    if p.members > 1 or p.ordered or config.name == "bits":  # of bits: the GEMV kernels read bytes
         return False, False
     rows = p.m >= THIN_FROM and lines_of_long(p, False) is not None
     return rows, p.n >= THIN_FROM and lines_of_long(p, True) is not None

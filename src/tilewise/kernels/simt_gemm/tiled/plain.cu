@@ -13,6 +13,10 @@
 // Barrier: one a phase. After it this phase's tiles are complete, and those of the phase before have been read and may be overwritten.
 // Sum is the accumulator of a cell of P: `step` updates it by a word of M and one of N, `finish` converts it to Partial.
 // gridDim.z pieces of k make one plane of sums each, which `combine` adds up in order.
+#if CHAIN
+// Chains: every CHAIN of k the sums are added to those of the chains before and start anew; the last chain goes to P. Until then they
+//   are in `sums`, which is P where that has their dtype. A thread reads only cells that it wrote itself.
+#endif  // CHAIN
 // Verdict: a predicated launch exits at once unless *verdict == wanted.
 
 #define THREADS (WARPS_M * WARPS_N * 32)
@@ -24,6 +28,9 @@
 
 struct __align__(16) Quad { Word lane[QUAD]; };
 struct __align__(QUAD * sizeof(Result)) ResultQuad { Result lane[QUAD]; };
+#if CHAIN
+struct __align__(QUAD * sizeof(Partial)) PartialQuad { Partial lane[QUAD]; };
+#endif  // CHAIN
 struct __align__(16) Chunk { unsigned word[4]; };
 struct __align__(8) Half { unsigned word[2]; };
 
@@ -165,6 +172,9 @@ extern "C" __global__ void BOUNDS plain(
 #if TAIL
     Result* planes, int whole, int first_k, int next_k,
 #endif
+#if CHAIN
+    Partial* sums, long long lds,
+#endif  // CHAIN
     int m, int k, int n, long long ldm, long long ldn, long long ldp, int k_each, const unsigned* verdict, unsigned wanted)
 {
     wait_on_dependent_grids();
@@ -210,7 +220,13 @@ extern "C" __global__ void BOUNDS plain(
         from_n.next_phase();
     }
     unsigned using_stage = 0;
+#if CHAIN
+    for (int chain = begin; ; chain += CHAIN) {
+    const int last = min(stop, chain + CHAIN);
+    for (int at = chain; at < last; at += DEPTH) {
+#else  // CHAIN
     for (int at = begin; at < stop; at += DEPTH) {
+#endif  // CHAIN
         wait_groups<STAGES - 2>();
         __syncthreads();
         from_m.copy_phase(filling, stop - filled);
@@ -258,6 +274,59 @@ extern "C" __global__ void BOUNDS plain(
                 for (int j = 0; j < TN; ++j) step(Pvalue[i][j], f[0].m(i), f[0].n(j), at + kk);
         }
     }
+#if CHAIN
+    const bool ends = last == stop, onto = ACCUMULATE || chain > begin;
+    #pragma unroll
+    for (int i = 0; i < TM; ++i) {
+        int r = top + row + i / QUAD * (LANES_M * QUAD) + i % QUAD;
+        #pragma unroll
+        for (int j = 0; j < TN; j += QUAD) {
+            int c = left + col + j / QUAD * (LANES_N * QUAD);
+            Partial* before = sums + r * lds + c;
+            Result* cell = P + r * ldp + c;
+            PartialQuad value;
+            #pragma unroll
+            for (int e = 0; e < QUAD; ++e) {
+                value.lane[e] = opaque(finish(Pvalue[i][j + e]), blockDim.z - 1);
+                Pvalue[i][j + e] = start();
+            }
+            if (P_ALIGNED && r < m && c + QUAD <= n) {
+                PartialQuad old;
+                if (chain > begin) old = *reinterpret_cast<PartialQuad*>(before);
+                else if (ACCUMULATE) {
+                    ResultQuad held = *reinterpret_cast<ResultQuad*>(cell);
+                    #pragma unroll
+                    for (int e = 0; e < QUAD; ++e) old.lane[e] = resume(held.lane[e]);
+                }
+                if (onto) {
+                    #pragma unroll
+                    for (int e = 0; e < QUAD; ++e) value.lane[e] = add(old.lane[e], value.lane[e]);
+                }
+                if (ends) {
+                    ResultQuad made;
+                    #pragma unroll
+                    for (int e = 0; e < QUAD; ++e) made.lane[e] = kept(value.lane[e]);
+                    *reinterpret_cast<ResultQuad*>(cell) = made;
+                } else {
+                    *reinterpret_cast<PartialQuad*>(before) = value;
+                }
+            } else {
+                #pragma unroll
+                for (int e = 0; e < QUAD; ++e)
+                    if (r < m && c + e < n) {
+                        Partial x = value.lane[e];
+                        if (onto) x = add(chain > begin ? before[e] : resume(cell[e]), x);
+                        if (ends) cell[e] = kept(x);
+                        else before[e] = x;
+                    }
+            }
+        }
+    }
+    if (ends) break;
+    }
+    wait_groups<0>();
+}
+#else  // CHAIN
     wait_groups<0>();
 
     P += blockIdx.z * (long long)m * ldp;  // a plane for each piece of k
@@ -320,3 +389,4 @@ extern "C" __global__ void BOUNDS plain(
 #endif
     }
 }
+#endif  // CHAIN

@@ -12,8 +12,9 @@ from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import has_dependent_launch
 from tilewise.core.plan import Plan
-from tilewise.core.problem import Layout
+from tilewise.core.problem import Layout, row_major
 from tilewise.core.recipe import Address, Launch, Scratch, Step, Value, Zero, argument
+from tilewise.core.reproducible import CHAIN
 from tilewise.kernels.shared.delegated import Fallback
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
@@ -91,7 +92,19 @@ class Job:
         """Whether sums go to planes first: with split-K, and with accumulate, so that the set of texts has no
         ACCUMULATE variants."""
         p = self.plan.problem
-        return self.choice.pieces > 1 or (p.accumulate and p.members == 1 and is_plus_times(p.semiring))
+        onto = p.accumulate and p.members == 1 and is_plus_times(p.semiring) and not p.ordered
+        return self.choice.pieces > 1 or onto
+
+    @property
+    def in_chains(self) -> bool:
+        """Whether sums are those of chains, one added to the other."""
+        return self.plan.problem.ordered and is_plus_times(self.plan.problem.semiring)
+
+    @property
+    def sums_apart(self) -> bool:
+        """Whether they have another dtype than P, and are kept in scratch memory until the last chain."""
+        p = self.plan.problem
+        return self.in_chains and p.result != p.algebra.partial and p.k > CHAIN
 
     @property
     def verdict(self) -> tuple[Value, Value]:
@@ -165,6 +178,8 @@ def _needs(job: Job) -> dict[str, int]:
         made["planes"] = cells * p.algebra.partial.itemsize
         if job.where is not None:
             made["planes of k"] = cells * 8
+    if job.sums_apart:
+        made["sums"] = p.members * job.choice.rows * job.plane_lead * p.algebra.partial.itemsize
     if job.choice.limit:
         made["found"] = 4
     if (tail := job.choice.tail) is not None:
@@ -258,20 +273,7 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
     dependent launch."""
     p, choice, tile, config = job.plan.problem, job.choice, job.tile, job.choice.config
     m, n, split = choice.rows, choice.cols, job.in_planes
-    launches: list[Launch] = []
-    operands = []
-    for side, x in (("M", job.M), ("N", job.N)):
-        if side in choice.packs:
-            words, packing = _packed(job, x, side, held, not launches)
-            launches += packing
-        else:
-            words = _as_they_lie(x, side, config, m if side == "M" else n)
-            if choice.limit:
-                launches += _searched(job, x, side, held, not launches)
-        operands.append(words)
-    M, N = operands
-    if job.guards_a_stack:
-        M, N = replace(M, vector=1), replace(N, vector=1)
+    launches, (M, N) = _operands(job, held)
     target, where = _planes(job, held) if split else (job.P, job.where)
     ldp = target.layout.row if split else target.layout.leading_dimension(p.m, p.n)
     assert ldp is not None
@@ -281,11 +283,13 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
     tail = choice.tail
     vectors = common_vectors(M.along_k, N.along_k, M.vector, N.vector)
     kept = split and p.algebra.partial != p.result
-    lie = (M.along_k, N.along_k, *vectors, aligned, p.accumulate and not split, kept, tail is not None)
+    lie = (M.along_k, N.along_k, *vectors, aligned, p.accumulate and not split, kept, tail is not None, p.ordered)
+    sums = _sums_of_chains(job, held)
     shared = tile.shared_bytes(config.word_bytes)
     tiles = math.ceil(m / tile.rows) * math.ceil(n / tile.cols)
     grid = (tiles + tail.tiles * (tail.pieces - 1) if tail else tiles, 1, job.pieces)
-    pointers = [M.strides, N.strides, target.layout.stack, *(() if where is None else (where.layout.stack,))]
+    others = [x.layout.stack for x in (where, sums) if x is not None]
+    pointers, names = [M.strides, N.strides, target.layout.stack, *others], _names(where, sums)
     runs = Runs(p.stack, pointers)
     alone = [(member, 1) for member in members(p.stack)]
     for member, count in alone if split else runs.starts():
@@ -293,6 +297,7 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
             *(x.member(member) for x in (M, N, target)),
             *(() if where is None else (where.member(member), ctypes.c_longlong(where.layout.row))),
             *(() if tail is None else (held["planes"], *map(ctypes.c_int, tail.cut(tiles)))),
+            *(() if sums is None else (sums.member(member), ctypes.c_longlong(sums.layout.row))),
             *(ctypes.c_int(extent) for extent in (m, job.words, n)),
             *(ctypes.c_longlong(lead) for lead in (M.lead, N.lead, ldp)),
             ctypes.c_int(k_each(job.words, tile, choice.pieces)),
@@ -306,13 +311,44 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
                 source, more = with_stack_loop(text), (*under.verdict, ctypes.c_int(count), *steps)
                 blocks = (grid[0], min(count, max(1, GUARDED_WAVES * job.plan.machine.units // grid[0])), grid[2])
             else:
-                source, more = stacked.key(text, ("M", "N", "P", "Pwhere")[: len(pointers)]), (*under.verdict, *steps)
+                source, more = stacked.key(text, names), (*under.verdict, *steps)
                 blocks = (grid[0], count, grid[2])
             early = bool(launches) and under.starts_early
             launches.append(Launch.of(source, KERNEL, blocks, (tile.threads,), (*arguments, *more), shared, early))
         if split:
             launches.append(_combine(job, target, where, member, job.pieces))
     return launches, [] if tail is None else [_join(job, tail, tiles, held["planes"])]
+
+
+def _operands(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[Words]]:
+    """What packs or searches the operands, and both as words."""
+    choice, launches, operands = job.choice, list[Launch](), list[Words]()
+    for side, x in (("M", job.M), ("N", job.N)):
+        if side in choice.packs:
+            words, packing = _packed(job, x, side, held, not launches)
+            launches += packing
+        else:
+            words = _as_they_lie(x, side, choice.config, choice.rows if side == "M" else choice.cols)
+            if choice.limit:
+                launches += _searched(job, x, side, held, not launches)
+        operands.append(replace(words, vector=1) if job.guards_a_stack else words)
+    return launches, operands
+
+
+def _names(where: Placed | None, sums: Placed | None) -> tuple[str, ...]:
+    """The kernel's pointers that a stack offsets."""
+    return "M", "N", "P", *(["Pwhere"] if where is not None else []), *(["sums"] if sums is not None else [])
+
+
+def _sums_of_chains(job: Job, held: dict[str, Address]) -> Placed | None:
+    """Where the sums of chains are until the last one: in P, or in scratch memory; None without chains."""
+    if not job.in_chains:
+        return None
+    p = job.plan.problem
+    if not job.sums_apart:
+        return replace(job.P, layout=job.P.layout._replace(row=job.P.lead))
+    lead = job.plane_lead
+    return Placed(held["sums"], p.algebra.partial, p.m, p.n, row_major(p.m, lead, p.stack))
 
 
 def _planes(job: Job, held: dict[str, Address]) -> tuple[Placed, Placed | None]:

@@ -32,12 +32,14 @@ class Cuts(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def cuts(tiles: tuple[PlainTile, ...]) -> Cuts:
+def cuts(tiles: tuple[PlainTile, ...], whole_k: bool = False) -> Cuts:
+    """`whole_k`: k in one piece."""
     configs, rows = list[tuple[int, int, int, int]](), list[tuple[float, ...]]()
     for number, tile in enumerate(tiles):
         for packing in range(PACKINGS):
             tails = range(1, TAIL_PIECES) if tile.resident == 1 else ()
-            for doublings, others in ((0, 0), *((0, n) for n in tails), *((d, 0) for d in range(1, ONE_WAVE + 1))):
+            splits = (*((0, n) for n in tails), *((d, 0) for d in range(1, ONE_WAVE + 1)))
+            for doublings, others in ((0, 0), *(() if whole_k else splits)):
                 configs.append((number, packing, doublings, others))
                 rows.append((tile.rows, tile.cols, tile.depth, tile.resident, tile.share, packing, doublings, others))
     return Cuts(tiles, tuple(configs), Rows(rows))

@@ -9,15 +9,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import Number
 from tilewise.algebra.no_edge import no_edge_of
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import FUNCTION, c_name, literal, prelude
+from tilewise.core.reproducible import CHAIN
 from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.steps import binary
-from tilewise.kernels.shared.text import assembled, with_half_conversions
+from tilewise.kernels.shared.text import assembled, with_half_conversions, without
 from tilewise.kernels.simt_gemm.tiled.configs import BIT_OPERATIONS, Config
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
 
@@ -39,6 +41,7 @@ class Form:
     accumulate: bool
     split: bool = False  # sums of a piece of k go to a plane of their own
     tail: bool = False  # the last tiles come in pieces of k, each to a plane of its own
+    ordered: bool = False  # sums have the order and P the bits of `core.reproducible`
 
 
 @KeyedRenderer
@@ -57,12 +60,13 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
         "BOUNDS": f"__maxnreg__({tile.registers})" if bounded else "__launch_bounds__(THREADS, RESIDENT)",
         "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
     }  # fmt: skip
-    return assembled(
-        step_text(algebra, config, form.accumulate, form.split),
-        defines,
-        "",
-        PLAIN_FILES,
-    )
+    if form.ordered:
+        steps = ordered_step_text(algebra, config, form.accumulate)
+        chain = CHAIN if is_plus_times(algebra.semiring) else 0
+        text = assembled(steps, {**defines, "CHAIN": chain}, "", PLAIN_FILES)
+        return text if chain else without(text, "CHAIN")
+    steps = step_text(algebra, config, form.accumulate, form.split)
+    return without(assembled(steps, defines, "", PLAIN_FILES), "CHAIN")
 
 
 def _blocks(tile: PlainTile) -> dict[str, object]:
@@ -146,6 +150,34 @@ def step_text(algebra: Algebra, config: Config, accumulate: bool, split: bool) -
         text = _as_partial(text, algebra)
     text += f"typedef {word_type(algebra, config)} Word;  // {config.per_word} of k in each\n"
     return with_half_conversions(text + STEPS[config.name](algebra, config))
+
+
+def ordered_step_text(algebra: Algebra, config: Config, accumulate: bool) -> str:
+    """The same for sums of specified bits: a step of a sum of products is one fused multiply-add by name, and `kept`
+    is how a finished cell is stored: NaN has one pattern, and the zeros of a min or max are +0."""
+    text, partial = step_text(algebra, config, True, False), algebra.partial
+    if is_plus_times(algebra.semiring) and partial.kind == "f":
+        plain = "sum = add(sum, mul(value_of(x), value_of(y)));"
+        assert plain in text, "the step of a sum of products has another text"
+        text = text.replace(
+            plain, f"sum = {'__fmaf_rn' if partial.itemsize == 4 else '__fma_rn'}(value_of(x), value_of(y), sum);"
+        )
+    text += f"{FUNCTION} Result kept(Partial x) {{ {_kept(algebra)} }}\n"
+    onto = "add(resume(cell), value)" if accumulate else "value"
+    return f"{text}#undef STORE\n#define STORE(cell, value) cell = kept({onto})\n"
+
+
+def _kept(algebra: Algebra) -> str:
+    partial, half = algebra.partial, {"float16": "0x7e00", "bfloat16": "0x7fc0"}.get(algebra.result.name)
+    single = partial.itemsize == (8 if partial.kind == "c" else 4)
+    if not is_plus_times(algebra.semiring):
+        return f"return narrow({'__fadd_rn(x, 0.0f)' if single else '__dadd_rn(x, 0.0)'});"
+    if half:
+        return f"return x != x ? (Result){half} : narrow(x);"
+    nan = "__uint_as_float(0x7fc00000u)" if single else "__longlong_as_double(0x7ff8000000000000ll)"
+    if partial.kind == "c":
+        return f"x.x = x.x != x.x ? {nan} : x.x; x.y = x.y != x.y ? {nan} : x.y; return x;"
+    return f"return x != x ? {nan} : x;"
 
 
 def _as_partial(text: str, algebra: Algebra) -> str:

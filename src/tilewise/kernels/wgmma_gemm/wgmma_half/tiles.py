@@ -209,6 +209,12 @@ class TensorConfig:
         return words
 
     @property
+    def one_chain(self) -> bool:
+        """Whether a cell is one chain of instructions over all of k, from its first element on."""
+        by_classes = self.classes > 1 or bool({BY_CLASSES, DEINTERLEAVED}.intersection(self.routes))
+        return self.splits == 1 and not (by_classes or self.edge_rows or self.edge_cols)
+
+    @property
     def n_by_classes(self) -> bool:
         """Whether lines of N come by classes (alignment_classes.cuh)."""
         return self.routes[1] == BY_CLASSES

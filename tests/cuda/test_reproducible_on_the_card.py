@@ -1,0 +1,114 @@
+"""`reproducible=` on the card: the bits of the CPU, and rows that do not depend on the rows beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from seeds import next_seed, sample_size
+from tilewise.functions.fingerprint import known_products
+
+torch = pytest.importorskip("torch")
+
+KINDS = [
+    ("float32", "plus_times"), ("float64", "plus_times"), ("bfloat16", "plus_times"), ("float16", "plus_times"),
+    ("complex64", "plus_times"), ("float32", "min_plus"), ("float32", "max_times"), ("float16", "max_plus"),
+    ("float64", "min_max"),
+]  # fmt: skip
+ROWS = (1, 2, 3, 5, 8, 13, 16, 31, 33, 64, 65, 100, 128, 200, 256, 333, 512)
+
+
+def numbers(rng, shape, dtype):
+    """Of many exponents, −0 and sometimes NaN and infinities among them, on the host."""
+    x = rng.standard_normal(shape) * 2.0 ** rng.integers(-9, 9, shape)
+    x[rng.random(shape) < 0.1] = -0.0
+    if rng.random() < 0.2:
+        x[rng.random(shape) < 0.01] = rng.choice([np.nan, -np.inf])
+    made = torch.from_numpy(x).to(getattr(torch, dtype))
+    return torch.complex(made.real, made.real.flip(-1)) if dtype == "complex64" else made
+
+
+def laid(rng, x, device):
+    """Row-major, column-major, or the part of a larger matrix, perhaps misaligned."""
+    which, (rows, cols) = rng.integers(4), x.shape[-2:]
+    if which == 1:
+        return x.mT.contiguous().to(device).mT
+    if which == 2:
+        wide = torch.zeros((*x.shape[:-2], rows + 1, cols + 5), dtype=x.dtype, device=device)
+        wide[..., 1:, 1 : cols + 1] = x.to(device)
+        return wide[..., 1:, 1 : cols + 1]
+    return x.to(device)
+
+
+def drawn_product(rng, dtype, ring, device="cuda"):
+    """A product on the host and on the card, from operands that lie differently."""
+    m, n = (int(2 ** rng.uniform(0, 8)) for _ in "mn")
+    k = int(rng.choice([1, 31, 512, 513, int(2 ** rng.uniform(0, 12))]))
+    while m * k * n > 4e7:
+        m, n = max(1, m // 2), max(1, n // 2)
+    stack = (int(rng.integers(1, 4)),) if rng.random() < 0.3 else ()
+    M, N = (numbers(rng, (*stack, *shape), dtype) for shape in ((m, k), (k, n)))
+    how = {"semiring": ring, "reproducible": "everywhere"}
+    onto = numbers(rng, (*stack, m, n), dtype) if rng.random() < 0.25 else None
+    A, B = laid(rng, M, device), laid(rng, N, device)
+    if onto is None:
+        return tw.matmul(M, N, **how), tw.matmul(A, B, **how), (m, k, n, stack)
+    here, there = onto.clone(), laid(rng, onto, device).clone()
+    tw.matmul(M, N, out=here, accumulate=True, **how)
+    tw.matmul(A, B, out=there, accumulate=True, **how)
+    return here, there, (m, k, n, stack, "accumulate")
+
+
+def bits(x):
+    """The bytes of a tensor of any dtype."""
+    x = x.detach().cpu().contiguous()
+    return torch.view_as_real(x).numpy().tobytes() if x.is_complex() else x.view(torch.uint8).numpy().tobytes()
+
+
+@pytest.mark.parametrize(("dtype", "ring"), KINDS)
+def test_the_card_has_the_bits_of_the_host(dtype, ring):
+    rng = np.random.default_rng(next_seed())
+    for _ in range(sample_size(100)):
+        here, there, shape = drawn_product(rng, dtype, ring)
+        assert bits(here) == bits(there), (dtype, ring, shape)
+
+
+def test_known_products_have_their_bits_on_the_card():
+    different = [known for known in known_products() if known.made(device="cuda") != known.fingerprint]
+    assert not different
+
+
+def rows_that_differ(M, N, rows, rng, **how):
+    """Of products of some rows of M, how many have other bits than in the product of all of them."""
+    whole, found, seen = tw.matmul(M, N, **how), 0, 0
+    for count in rows:
+        first = int(rng.integers(M.shape[0] - count + 1))
+        part = laid(rng, M[first : first + count].cpu(), "cuda") if rng.random() < 0.5 else M[first : first + count]
+        right = laid(rng, N.cpu(), "cuda") if rng.random() < 0.3 else N
+        made = tw.matmul(part, right, **how)
+        if count % 4 == 0 and rng.random() < 0.3:
+            made = tw.matmul(part.reshape(4, count // 4, -1), right, **how).reshape(count, -1)
+        same = (made.view(torch.uint8) == whole[first : first + count].contiguous().view(torch.uint8)).all(-1)
+        found, seen = found + int((~same).sum()), seen + count
+    return found, seen
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("shape", [(4096, 1024), (1024, 4096), (777, 333), (512, 4097), (2049, 512)])
+def test_a_row_does_not_depend_on_the_rows_beside_it(dtype, shape):
+    k, n = shape
+    rng = np.random.default_rng(next_seed())
+    generator = torch.Generator("cuda").manual_seed(next_seed() % 2**31)
+    M, N = (torch.randn(s, device="cuda", generator=generator).to(getattr(torch, dtype)) for s in ((600, k), (k, n)))
+    M[::7] *= torch.exp2(torch.randint(-20, 12, (1, k), device="cuda", generator=generator)).to(M.dtype)
+    M[5, 3], M[11] = float("inf"), 1e-39
+    found, seen = rows_that_differ(M, N, ROWS, rng, reproducible="batch")
+    assert (found, seen) == (0, sum(ROWS))
+
+
+def test_without_the_keyword_rows_do_depend_on_them():
+    rng = np.random.default_rng(1)
+    generator = torch.Generator("cuda").manual_seed(1)
+    M, N = (torch.randn(s, device="cuda", generator=generator).bfloat16() for s in ((600, 4096), (4096, 1024)))
+    assert rows_that_differ(M, N, ROWS, rng)[0] > 0
