@@ -15,6 +15,7 @@ from tilewise.arrays.torch_graph import constant_in_traces
 from tilewise.arrays.torch_library import TORCH, dtype_name, wants_gradient
 from tilewise.core.epilogue import check_fits, epilogue_of
 from tilewise.core.options import Options
+from tilewise.core.reproducible import check_reproducible
 from tilewise.dispatch.bind import check_return_arg, checked_dtype
 from tilewise.dispatch.route import check_fields, is_structured
 from tilewise.dispatch.structured.product import structured_matmul
@@ -39,8 +40,9 @@ def followed_matmul(M: Any, N: Any, o: Options) -> Any:
         return _product_of_fields(M, N, o)
     o.refuse("pin a launch or its memory, which torch cannot follow: pass detached tensors", "kernel", "tile", "memory")
     o.refuse("are applied inside the kernel, which has no gradient: multiply the product by them", "scales")
-    o.refuse("has no gradient and is not traced: pass detached tensors, outside torch.compile", "reproducible")
     _check_device(M, o)
+    if check_reproducible(o.reproducible) is not None:
+        return _reproducible(M, N, o)
     if o.return_arg:
         check_return_arg(find_semiring(o.semiring), M.device.type, o.accumulate)
     if o.out is not None and any(map(wants_gradient, (M, N, o.out, o.bias))):
@@ -59,6 +61,20 @@ def followed_matmul(M: Any, N: Any, o: Options) -> Any:
     if o.precision == "high" and not o.return_arg and not o.nonnegative and o.dtype is None:
         keep_differentiable(M, N, o.semiring, find_semiring(o.semiring))
     return P
+
+
+def _reproducible(M: Any, N: Any, o: Options) -> Any:
+    """The product with a gradient and specified bits, which only a plain sum of products has."""
+    o.refuse(
+        f"and reproducible={o.reproducible!r} exclude each other where torch follows a product: pass detached tensors",
+        *("out", "accumulate", "return_arg", "alpha", "bias", "activation", "nonnegative", "dtype"),
+    )
+    if not is_plus_times(find_semiring(o.semiring)):
+        raise UsageError(f"reproducible={o.reproducible!r} has a gradient over plus_times alone, not over {o.semiring}")
+    from tilewise.torch.reproducible import reproducible_matmul
+
+    assert o.reproducible is not None
+    return reproducible_matmul(M, N, o.reproducible)
 
 
 def _check_device(x: Tensor, o: Options) -> None:

@@ -10,17 +10,26 @@ from torch import Tensor
 
 from tilewise.torch.choice import ACCOUNTS, Account
 from tilewise.torch.function import product, records_operators
+from tilewise.torch.reproducible import checked_level, reproducible_linear
 from tilewise.torch.routed import choose_linear, flattens_without_copy, is_compiling, routed_linear, theirs, torch_keeps
 from tilewise.torch.routed_operator import traced_linear
 
 
 def linear(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, *, on_lines: bool = False, when: str = "plan"
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    on_lines: bool = False,
+    when: str = "plan",
+    reproducible: str | None = None,
 ) -> Tensor:
     """input · weightᵀ + bias, as `torch.nn.functional.linear`. The weight is read in place, never transposed.
 
-    on_lines, when: see `Linear`.
+    on_lines, when, reproducible: see `Linear`.
     """
+    if checked_level(reproducible, on_lines) is not None:
+        return reproducible_linear(input, weight, bias, str(reproducible))
     if not on_lines:
         return routed_linear(account_of(when), input, weight, bias)
     flat = input.flatten(0, -2) if input.dim() > 2 and flattens_without_copy(input) else input
@@ -52,6 +61,9 @@ class Linear(torch.nn.Linear):
     it, without the extra columns. It pays where the loss keeps that layout for its gradient; torch's cross_entropy
     copies it.
 
+    reproducible: "batch" or "everywhere", as in `tw.matmul`: all products, forward and backward, with that level. The
+    gradient of the weight sums over the batch, so its bits are those of one batch.
+
     >>> import torch
     >>> tw.torch.Linear(5, 7)(torch.ones(2, 3, 5)).shape
     torch.Size([2, 3, 7])
@@ -69,14 +81,18 @@ class Linear(torch.nn.Linear):
         *,
         on_lines: bool = False,
         when: str = "plan",
+        reproducible: str | None = None,
     ) -> None:
         super().__init__(in_features, out_features, bias, device, dtype)
         account_of(when)
-        self.on_lines, self.when = on_lines, when
+        self.on_lines, self.when, self.reproducible = on_lines, when, checked_level(reproducible, on_lines)
 
     def forward(self, input: Tensor) -> Tensor:
         if torch.jit.is_scripting():  # TorchScript compiles this branch only, and cannot call ours
             return torch.nn.functional.linear(input, self.weight, self.bias)
+        level = self.__dict__.get("reproducible")
+        if level is not None:
+            return reproducible_linear(input, self.weight, self.bias, level)
         return self._routed(input)
 
     def _routed(self, input: Tensor) -> Tensor:
@@ -95,8 +111,11 @@ class Linear(torch.nn.Linear):
         return routed_linear(ACCOUNTS[self.when], input, self.weight, self.bias)
 
     @classmethod
-    def of(cls, layer: torch.nn.Linear, *, on_lines: bool = False, when: str = "plan") -> Linear:
+    def of(
+        cls, layer: torch.nn.Linear, *, on_lines: bool = False, when: str = "plan", reproducible: str | None = None
+    ) -> Linear:
         """A layer that shares the weight and bias of another."""
-        made = cls(layer.in_features, layer.out_features, layer.bias is not None, "meta", on_lines=on_lines, when=when)
+        how: dict[str, Any] = {"on_lines": on_lines, "when": when, "reproducible": reproducible}
+        made = cls(layer.in_features, layer.out_features, layer.bias is not None, "meta", **how)
         made.weight, made.bias = layer.weight, layer.bias
         return made.train(layer.training)

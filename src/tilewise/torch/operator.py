@@ -93,7 +93,7 @@ def product(
     M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool = False, aligned_rows: bool = False
 ) -> Tensor:
     how = {"semiring": semiring_of(semiring), "precision": precision, "nonnegative": nonnegative}
-    P = _empty_product(M, N, semiring, True) if aligned_rows else None
+    P = empty_product(M, N, semiring, True) if aligned_rows else None
     with kernel_only(M):
         return dispatch.matmul(M.detach(), N.detach(), out=P, **how)
 
@@ -102,7 +102,7 @@ def product(
 def _(
     M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool = False, aligned_rows: bool = False
 ) -> Tensor:
-    return _empty_product(M, N, semiring, aligned_rows)
+    return empty_product(M, N, semiring, aligned_rows)
 
 
 @torch.library.custom_op("tilewise::matmul_arg", mutates_args=())
@@ -114,11 +114,11 @@ def product_and_arg(M: Tensor, N: Tensor, semiring: str, precision: str) -> tupl
 
 @product_and_arg.register_fake
 def _(M: Tensor, N: Tensor, semiring: str, precision: str) -> tuple[Tensor, Tensor]:
-    P = _empty_product(M, N, semiring)
+    P = empty_product(M, N, semiring)
     return P, torch.empty_like(P, dtype=torch.int64)
 
 
-def _empty_product(M: Tensor, N: Tensor, semiring: str, aligned_rows: bool = False) -> Tensor:
+def empty_product(M: Tensor, N: Tensor, semiring: str, aligned_rows: bool = False) -> Tensor:
     """An empty tensor of the product's shape and dtype. Sizes may be symbolic: no branch depends on them.
     `aligned_rows`: the leading dimension is a multiple of 64 elements."""
     for name, tensor in (("M", M), ("N", N)):

@@ -21,6 +21,7 @@ from tilewise.errors import UsageError
 from tilewise.torch.choice import ACCOUNTS
 from tilewise.torch.linear_layer import Linear, account_of
 from tilewise.torch.preload import preload
+from tilewise.torch.reproducible import checked_level, reproducible_linear
 from tilewise.torch.routed import routed_linear
 from tilewise.torch.vendor import keeps_layers
 
@@ -52,6 +53,9 @@ class PatchedConv1D(Reversible):
     def forward(self, x: Tensor) -> Tensor:
         if torch.jit.is_scripting():
             return torch.nn.functional.linear(x, self.weight.t(), self.bias)
+        level = self.__dict__.get("reproducible")
+        if level is not None:
+            return reproducible_linear(x, self.weight.mT, self.bias, level)
         return routed_linear(ACCOUNTS[self.when], x, self.weight.mT, self.bias)
 
 
@@ -91,14 +95,19 @@ class PatchReport:
 
 
 @overload
-def patch(model: Model, when: str = "plan", *, report: Literal[False] = False) -> Model: ...
+def patch(
+    model: Model, when: str = "plan", *, reproducible: str | None = None, report: Literal[False] = False
+) -> Model: ...
 @overload
-def patch(model: Module, when: str = "plan", *, report: Literal[True]) -> PatchReport: ...
-def patch(model: Any, when: str = "plan", *, report: bool = False) -> Any:
+def patch(
+    model: Module, when: str = "plan", *, reproducible: str | None = None, report: Literal[True]
+) -> PatchReport: ...
+def patch(model: Any, when: str = "plan", *, reproducible: str | None = None, report: bool = False) -> Any:
     """Let the linear layers of a model use our products where they are faster; returns the model itself.
 
     when: as for `Linear`. `print(tw.torch.choices())` shows afterwards which products were ours, which not, and why; a
     layer that torch keeps for every input counts once, here.
+    reproducible: "batch" or "everywhere", as for `Linear`: every linear layer then is ours, whatever `when` is.
     report: returns what was taken, what not and why, instead of the model.
 
     >>> import torch
@@ -109,7 +118,7 @@ def patch(model: Any, when: str = "plan", *, report: bool = False) -> Any:
     1 (Conv2d): left, no linear layer
     """
     _check(model)
-    account = account_of(when)
+    account, level = account_of(when), checked_level(reproducible)
     preload()
     found = []
     for name, layer in model.named_modules():
@@ -123,13 +132,14 @@ def patch(model: Any, when: str = "plan", *, report: bool = False) -> Any:
             if isinstance(weight, Tensor) and weight.dim() > 1:
                 found.append(PatchedLayer(name, kind.__name__, False, _why_not(layer)))
             continue
-        kept = when == "plan" and keeps_layers(*sizes)
+        kept = when == "plan" and level is None and keeps_layers(*sizes)
         if kept and not layer.__dict__.get("kept"):
             account.kept_layer(torch.Size(sizes), layer.weight.dtype).calls += 1
         shown = "Linear" if isinstance(layer, torch.nn.Linear) else kind.__name__
         why = "torch's kernels keep its products: both widths are multiples of 8" if kept else _WHY[when]
-        found.append(PatchedLayer(name, shown, not kept and when != "never", why))
-        _replace(layer, kept, when)
+        why = why if level is None else f"reproducible={level!r}"
+        found.append(PatchedLayer(name, shown, level is not None or not (kept or when == "never"), why))
+        _replace(layer, kept, when, level)
     return PatchReport(tuple(found)) if report else model
 
 
@@ -138,10 +148,10 @@ _WHY = {
     "always": "when='always'",
     "never": "when='never' only counts",
 }
-_OWN = ("on_lines", "when", "kept", "__module__")  # attributes that patching adds
+_OWN = ("on_lines", "when", "kept", "reproducible", "__module__")  # attributes that patching adds
 
 
-def _replace(layer: Any, kept: bool, when: str) -> None:
+def _replace(layer: Any, kept: bool, when: str, reproducible: str | None) -> None:
     if isinstance(layer, torch.nn.Linear):
         layer.__class__ = KeptLinear if kept else PatchedLinear
     elif not kept and not isinstance(layer, PatchedConv1D):
@@ -150,7 +160,8 @@ def _replace(layer: Any, kept: bool, when: str) -> None:
     elif kept and isinstance(layer, PatchedConv1D):
         layer.__class__ = type(layer).__bases__[1]
     # torch.fx traces into a layer unless its module is one of torch.nn
-    layer.__dict__.update(on_lines=False, when=when, kept=kept, __module__="torch.nn.modules.linear")
+    own = {"on_lines": False, "when": when, "kept": kept, "reproducible": reproducible}
+    layer.__dict__.update(own, __module__="torch.nn.modules.linear")
 
 
 def _is_conv1d(layer: Module) -> bool:

@@ -275,51 +275,53 @@ extern "C" __global__ void BOUNDS plain(
         }
     }
 #if CHAIN
-    const bool ends = last == stop, onto = ACCUMULATE || chain > begin;
+    const bool ends = last == stop, inside = top + BLOCK_M <= m && left + BLOCK_N <= n;
+    Partial old[2][TN];  // of this row and the next: loads are in flight while a row is stored
     #pragma unroll
-    for (int i = 0; i < TM; ++i) {
-        int r = top + row + i / QUAD * (LANES_M * QUAD) + i % QUAD;
+    for (int next = 0; next <= TM; ++next) {
+        if (next < TM) {
+            int r = top + row + next / QUAD * (LANES_M * QUAD) + next % QUAD;
+            #pragma unroll
+            for (int j = 0; j < TN; j += QUAD) {
+                int c = left + col + j / QUAD * (LANES_N * QUAD);
+                if (chain > begin && inside) {
+                    PartialQuad quad = *reinterpret_cast<PartialQuad*>(sums + r * lds + c);
+                    #pragma unroll
+                    for (int e = 0; e < QUAD; ++e) old[next % 2][j + e] = quad.lane[e];
+                } else if (ACCUMULATE || chain > begin) {
+                    #pragma unroll
+                    for (int e = 0; e < QUAD; ++e)
+                        if (r < m && c + e < n)
+                            old[next % 2][j + e] = chain > begin ? sums[r * lds + c + e] : resume(P[r * ldp + c + e]);
+                }
+            }
+        }
+        if (next == 0) continue;
+        int i = next - 1, r = top + row + i / QUAD * (LANES_M * QUAD) + i % QUAD;
         #pragma unroll
         for (int j = 0; j < TN; j += QUAD) {
             int c = left + col + j / QUAD * (LANES_N * QUAD);
-            Partial* before = sums + r * lds + c;
-            Result* cell = P + r * ldp + c;
             PartialQuad value;
             #pragma unroll
             for (int e = 0; e < QUAD; ++e) {
                 value.lane[e] = opaque(finish(Pvalue[i][j + e]), blockDim.z - 1);
+                if (ACCUMULATE || chain > begin) value.lane[e] = add(old[i % 2][j + e], value.lane[e]);
                 Pvalue[i][j + e] = start();
             }
-            if (P_ALIGNED && r < m && c + QUAD <= n) {
-                PartialQuad old;
-                if (chain > begin) old = *reinterpret_cast<PartialQuad*>(before);
-                else if (ACCUMULATE) {
-                    ResultQuad held = *reinterpret_cast<ResultQuad*>(cell);
-                    #pragma unroll
-                    for (int e = 0; e < QUAD; ++e) old.lane[e] = resume(held.lane[e]);
-                }
-                if (onto) {
-                    #pragma unroll
-                    for (int e = 0; e < QUAD; ++e) value.lane[e] = add(old.lane[e], value.lane[e]);
-                }
-                if (ends) {
-                    ResultQuad made;
-                    #pragma unroll
-                    for (int e = 0; e < QUAD; ++e) made.lane[e] = kept(value.lane[e]);
-                    *reinterpret_cast<ResultQuad*>(cell) = made;
-                } else {
-                    *reinterpret_cast<PartialQuad*>(before) = value;
-                }
-            } else {
+            if (!ends) {
+                if (inside) *reinterpret_cast<PartialQuad*>(sums + r * lds + c) = value;
                 #pragma unroll
-                for (int e = 0; e < QUAD; ++e)
-                    if (r < m && c + e < n) {
-                        Partial x = value.lane[e];
-                        if (onto) x = add(chain > begin ? before[e] : resume(cell[e]), x);
-                        if (ends) cell[e] = kept(x);
-                        else before[e] = x;
-                    }
+                for (int e = 0; !inside && e < QUAD; ++e)
+                    if (r < m && c + e < n) sums[r * lds + c + e] = value.lane[e];
+                continue;
             }
+            ResultQuad made;
+            #pragma unroll
+            for (int e = 0; e < QUAD; ++e) made.lane[e] = kept(value.lane[e]);
+            if (P_ALIGNED && inside) *reinterpret_cast<ResultQuad*>(P + r * ldp + c) = made;
+            #pragma unroll
+            for (int e = 0; !(P_ALIGNED && inside) && e < QUAD; ++e)
+                if (r < m && c + e < n) P[r * ldp + c + e] = made.lane[e];
         }
     }
     if (ends) break;

@@ -12,16 +12,16 @@ from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import has_dependent_launch
 from tilewise.core.plan import Plan
-from tilewise.core.problem import Layout, row_major
+from tilewise.core.problem import Layout
 from tilewise.core.recipe import Address, Launch, Scratch, Step, Value, Zero, argument
-from tilewise.core.reproducible import CHAIN
 from tilewise.kernels.shared.delegated import Fallback
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
 from tilewise.kernels.shared.stacked import Runs, stacked
 from tilewise.kernels.simt_gemm.skinny_recipe import SkinnyJob, skinny_launches
+from tilewise.kernels.simt_gemm.tiled.chains import edge_plan, on_quads, pointer_names, sums_apart, sums_of_chains
 from tilewise.kernels.simt_gemm.tiled.configs import Config
-from tilewise.kernels.simt_gemm.tiled.model import KERNEL, Choice, Tail, k_each, whole_tiles
+from tilewise.kernels.simt_gemm.tiled.model import KERNEL, Choice, Tail, choose, k_each, whole_tiles
 from tilewise.kernels.simt_gemm.tiled.text import (
     JOINED,
     PACK_LINES,
@@ -96,15 +96,9 @@ class Job:
         return self.choice.pieces > 1 or onto
 
     @property
-    def in_chains(self) -> bool:
-        """Whether sums are those of chains, one added to the other."""
-        return self.plan.problem.ordered and is_plus_times(self.plan.problem.semiring)
-
-    @property
     def sums_apart(self) -> bool:
-        """Whether they have another dtype than P, and are kept in scratch memory until the last chain."""
-        p = self.plan.problem
-        return self.in_chains and p.result != p.algebra.partial and p.k > CHAIN
+        """Whether sums of chains are in scratch memory until the last one."""
+        return sums_apart(self.plan.problem, self.P, self.choice.config.word_bytes)
 
     @property
     def verdict(self) -> tuple[Value, Value]:
@@ -128,6 +122,8 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
         made.append(Zero(held["found"]))
     tiles, after = _launches(job, held)
     made += tiles
+    if plan.problem.ordered:
+        return [*made, *_ordered_edges(job, scratch)]
     edges = _few_jobs(job)
     thin = [skinny_launches(e, scratch.take(e.plane_bytes) if e.plane_bytes else None) for e in edges]
     for steps in zip(*thin, strict=True):  # all of them read before the first planes are added up
@@ -162,6 +158,19 @@ def _few_jobs(job: Job) -> list[SkinnyJob]:
     if choice.cols < p.n:
         jobs.append(few(True, 0, choice.rows, choice.cols, p.n - choice.cols))
     return jobs
+
+
+def _ordered_edges(job: Job, scratch: Scratch) -> list[Step]:
+    """The same rows and columns by tiles of their own: the GEMV kernels add up in another order."""
+    p, choice, made = job.plan.problem, job.choice, list[Step]()
+    bottom, right = (choice.rows, p.m - choice.rows, 0, p.n), (0, choice.rows, choice.cols, p.n - choice.cols)
+    for top, rows, left, cols in (bottom, right):
+        if rows and cols:
+            plan = edge_plan(job.plan, rows, cols)
+            parts = job.M.part(top, rows, 0, p.k), job.N.part(0, p.k, left, cols), job.P.part(top, rows, left, cols)
+            part = Job(plan, choose(plan.problem, plan.machine), *parts, None)
+            made += _launches(part, scratch.take_all(_needs(part)))[0]
+    return made
 
 
 def _needs(job: Job) -> dict[str, int]:
@@ -277,19 +286,17 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
     target, where = _planes(job, held) if split else (job.P, job.where)
     ldp = target.layout.row if split else target.layout.leading_dimension(p.m, p.n)
     assert ldp is not None
-    quad = 16 // config.word_bytes * target.dtype.itemsize
-    starts = (target.pointer.alignment, *(s * target.dtype.itemsize for s in (ldp, *target.layout.stack)))
-    aligned = all(start % quad == 0 for start in starts) and not job.guards_a_stack
+    aligned = on_quads(target, ldp, config.word_bytes) and not job.guards_a_stack
     tail = choice.tail
     vectors = common_vectors(M.along_k, N.along_k, M.vector, N.vector)
     kept = split and p.algebra.partial != p.result
     lie = (M.along_k, N.along_k, *vectors, aligned, p.accumulate and not split, kept, tail is not None, p.ordered)
-    sums = _sums_of_chains(job, held)
+    sums = sums_of_chains(p, job.P, held.get("sums"), job.plane_lead)
     shared = tile.shared_bytes(config.word_bytes)
     tiles = math.ceil(m / tile.rows) * math.ceil(n / tile.cols)
     grid = (tiles + tail.tiles * (tail.pieces - 1) if tail else tiles, 1, job.pieces)
     others = [x.layout.stack for x in (where, sums) if x is not None]
-    pointers, names = [M.strides, N.strides, target.layout.stack, *others], _names(where, sums)
+    pointers, names = [M.strides, N.strides, target.layout.stack, *others], pointer_names(where, sums)
     runs = Runs(p.stack, pointers)
     alone = [(member, 1) for member in members(p.stack)]
     for member, count in alone if split else runs.starts():
@@ -333,22 +340,6 @@ def _operands(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[Wo
                 launches += _searched(job, x, side, held, not launches)
         operands.append(replace(words, vector=1) if job.guards_a_stack else words)
     return launches, operands
-
-
-def _names(where: Placed | None, sums: Placed | None) -> tuple[str, ...]:
-    """The kernel's pointers that a stack offsets."""
-    return "M", "N", "P", *(["Pwhere"] if where is not None else []), *(["sums"] if sums is not None else [])
-
-
-def _sums_of_chains(job: Job, held: dict[str, Address]) -> Placed | None:
-    """Where the sums of chains are until the last one: in P, or in scratch memory; None without chains."""
-    if not job.in_chains:
-        return None
-    p = job.plan.problem
-    if not job.sums_apart:
-        return replace(job.P, layout=job.P.layout._replace(row=job.P.lead))
-    lead = job.plane_lead
-    return Placed(held["sums"], p.algebra.partial, p.m, p.n, row_major(p.m, lead, p.stack))
 
 
 def _planes(job: Job, held: dict[str, Address]) -> tuple[Placed, Placed | None]:

@@ -1,0 +1,75 @@
+"""Products of tensors with `reproducible=`: one operator for eager programs, gradients and torch.compile.
+
+Its gradients are such products too. dM is that of M's row alone; dN sums over the rows of M, so its bits are those of
+one batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tilewise.core.reproducible import check_reproducible
+from tilewise.dispatch import product as dispatch
+from tilewise.errors import UsageError
+from tilewise.torch.function import as_matrices, batched, cast, unbatched
+from tilewise.torch.operator import empty_product, kernel_only
+
+
+@torch.library.custom_op("tilewise::reproducible_matmul", mutates_args=())
+def product(M: Tensor, N: Tensor, level: str) -> Tensor:
+    with kernel_only(M):
+        return dispatch.matmul(M.detach(), N.detach(), reproducible=level)
+
+
+@product.register_fake
+def _(M: Tensor, N: Tensor, level: str) -> Tensor:
+    return empty_product(M, N, "plus_times")
+
+
+@product.register_vmap
+def _(info: Any, in_dims: tuple[int | None, ...], M: Tensor, N: Tensor, level: str) -> Any:
+    M, N, vectors = batched(in_dims[:2], M, N)
+    return unbatched(product(M, N, level), vectors)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    M, N, ctx.level = inputs
+    ctx.save_for_backward(M, N)
+
+
+def _backward(ctx: Any, dP: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    M, N = ctx.saved_tensors
+    needs_m, needs_n, _ = ctx.needs_input_grad
+    dM = product(dP, N.mT.conj().resolve_conj(), ctx.level).sum_to_size(M.shape) if needs_m else None
+    dN = product(M.mT.conj().resolve_conj(), dP, ctx.level).sum_to_size(N.shape) if needs_n else None
+    return dM, dN, None
+
+
+product.register_autograd(_backward, setup_context=_keep)
+
+
+def reproducible_matmul(M: Tensor, N: Tensor, level: str) -> Tensor:
+    """`tw.matmul(M, N, reproducible=level)` with gradients, inside torch.compile too."""
+    rows, cols, _ = as_matrices(M, N)
+    P = product(rows, cols, level)
+    P = P.squeeze(-1) if N.dim() == 1 else P
+    return P.squeeze(-1 if N.dim() == 1 else -2) if M.dim() == 1 else P
+
+
+def reproducible_linear(input: Tensor, weight: Tensor, bias: Tensor | None, level: str) -> Tensor:
+    """input · weightᵀ, rounded, + bias: rows that share a batch are rows of one product."""
+    if torch.is_autocast_enabled(input.device.type):
+        input, weight = cast(input), cast(weight)
+    made = reproducible_matmul(input.flatten(0, -2) if input.dim() > 2 else input, weight.mT, level)
+    made = made.reshape(*input.shape[:-1], weight.shape[0])
+    return made if bias is None else made + bias.to(made.dtype)
+
+
+def checked_level(level: str | None, aligned_rows: bool = False) -> str | None:
+    """The level of a layer."""
+    if check_reproducible(level) is not None and aligned_rows:
+        raise UsageError(f"on_lines=True and reproducible={level!r} exclude each other: leave one out")
+    return level

@@ -1,0 +1,72 @@
+"""`reproducible=` in torch: layers, patched models, gradients, torch.compile."""
+
+from __future__ import annotations
+
+import pytest
+
+import tilewise as tw
+from tilewise.errors import UsageError
+
+torch = pytest.importorskip("torch")
+
+
+def numbers(*shape, dtype="float32", seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(getattr(torch, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_sequence_has_the_same_bits_in_every_batch(dtype):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(600, 300), torch.nn.GELU(), torch.nn.Linear(300, 33))
+    model = model.to(getattr(torch, dtype))
+    x = numbers(8, 5, 600, dtype=dtype)
+    report = tw.torch.patch(model, reproducible="batch", report=True)
+    assert report.taken == ["0", "2"]
+    whole = model(x)
+    assert all(torch.equal(model(x[i : i + 1])[0], whole[i]) for i in range(8))
+    assert torch.equal(torch.compile(model, fullgraph=True, backend="aot_eager")(x), whole)
+    want = tw.matmul(x.flatten(0, 1), model[0].weight.detach().mT, reproducible="batch") + model[0].bias
+    assert torch.equal(model[0](x).flatten(0, 1), want)
+    tw.torch.unpatch(model)
+    assert type(model[0]) is torch.nn.Linear
+    assert "reproducible" not in model[0].__dict__
+
+
+def test_gradients_are_such_products_too():
+    M, N = numbers(7, 600).requires_grad_(), numbers(600, 9, seed=1).requires_grad_()
+    dP = numbers(7, 9, seed=2)
+    tw.matmul(M, N, reproducible="everywhere").backward(dP)
+    how = {"reproducible": "everywhere"}
+    assert torch.equal(M.grad, tw.matmul(dP, N.detach().mT, **how))
+    assert torch.equal(N.grad, tw.matmul(M.detach().mT, dP, **how))
+
+
+@pytest.mark.parametrize(("m", "n"), [((5,), (5, 3)), ((4, 5), (5,)), ((5,), (5,)), ((2, 4, 5), (5, 3))])
+def test_vectors_and_stacks_have_gradients(m, n):
+    M, N = numbers(*m).double().requires_grad_(), numbers(*n, seed=1).double().requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, y: tw.matmul(x, y, reproducible="batch"), (M, N))
+
+
+def test_complex_gradients():
+    M, N = (torch.complex(numbers(3, 4, seed=s), numbers(3, 4, seed=s + 1)).to(torch.complex128) for s in (0, 2))
+    M, N = M.requires_grad_(), N.mT.contiguous().requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, y: tw.matmul(x, y, reproducible="everywhere"), (M, N))
+
+
+def test_layers():
+    layer = tw.torch.Linear(40, 6, reproducible="everywhere")
+    x = numbers(9, 40)
+    assert torch.equal(layer(x[2]), layer(x)[2])
+    assert torch.equal(tw.torch.linear(x, layer.weight, layer.bias, reproducible="everywhere"), layer(x))
+    assert tw.torch.Linear.of(layer, reproducible="batch").reproducible == "batch"
+    with pytest.raises(UsageError, match="on_lines"):
+        tw.torch.Linear(4, 4, on_lines=True, reproducible="batch")
+    with pytest.raises(UsageError, match="'batch', 'everywhere'"):
+        tw.torch.patch(layer, reproducible="bits")
+
+
+def test_what_has_no_gradient_is_refused():
+    M, N = numbers(3, 4).requires_grad_(), numbers(4, 5)
+    for keywords in ({"bias": numbers(5)}, {"alpha": 2.0}, {"semiring": "min_plus"}, {"activation": "relu"}):
+        with pytest.raises(UsageError, match="reproducible="):
+            tw.matmul(M, N, reproducible="batch", **keywords)
