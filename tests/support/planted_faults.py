@@ -187,7 +187,9 @@ def main(folder: Path, only: str = "", draw: str = "") -> None:
                 continue
             with TemporaryDirectory() as place:
                 copy = Path(place) / program
-                for header in (folder / program.partition("/")[0]).rglob("*.*h"):
+                for header in (folder / program.partition("/")[0]).rglob("*"):
+                    if header.suffix not in (".h", ".hpp", ".cuh", ".cpp"):
+                        continue
                     beside = Path(place) / header.relative_to(folder)
                     beside.parent.mkdir(parents=True, exist_ok=True)
                     beside.write_bytes(header.read_bytes())

@@ -1,9 +1,11 @@
-"""Random programs under `tilewise run` and under g++: the same output, the same status.
+"""Random programs under `tilewise run` and under a compiler, g++ or clang: the same output, the same status.
 
 Both spend most of their time on the standard headers, so a file contains a dozen programs, each in its own namespace
 with its own main, called in turn. If the file is refused or its output differs, its programs are run one by one.
 
     python tests/emulator/host/compared_programs.py COUNT PROCESSES SECONDS [SEED]     counts as a last line of JSON
+
+The environment variable CXX names the compiler: g++, or `python -m ziglang c++`, the clang of the wheel ziglang.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -28,6 +31,7 @@ from tilewise.emulator.check import program_child
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.program_report import ANNOUNCED
 
+COMPILER = os.environ.get("CXX", "g++")
 FLAGS = ("-x", "c++", "-std=c++17", "-O0", "-fwrapv", "-ffp-contract=off", "-fsigned-char", "-w")
 TOGETHER = 12
 MARK = "== ended with"
@@ -45,7 +49,7 @@ MOST_OPEN = 4096  # descriptors to check
 
 def under_compiler(source: Path) -> tuple[str, int]:
     built = source.with_suffix("")
-    subprocess.run(["g++", *FLAGS, str(source), "-o", str(built)], check=True)
+    subprocess.run([*shlex.split(COMPILER), *FLAGS, str(source), "-o", str(built)], check=True)
     real = subprocess.run([str(built)], capture_output=True, timeout=20)
     return real.stdout.decode(), real.returncode
 
@@ -90,11 +94,11 @@ def difference(text: str, folder: Path) -> str:
     if wrong:
         return wrong
     if ours_status != status:
-        return f"status {ours_status}, under g++ {status}"
+        return f"status {ours_status}, compiled {status}"
     if ours != real:
         pairs = zip(ours.splitlines(), real.splitlines(), strict=False)
         line = next(((i, a, b) for i, (a, b) in enumerate(pairs, 1) if a != b), None)
-        return f"line {line[0]} of the output is {line[1]!r}, under g++ {line[2]!r}" if line else "lines are missing"
+        return f"line {line[0]} of the output is {line[1]!r}, compiled {line[2]!r}" if line else "lines are missing"
     return ""
 
 

@@ -158,3 +158,53 @@ def test_of_several_allocations_on_a_line_the_right_one_is_named(tmp_path):
     found = run_program(path, capture=True).findings
     assert any("copied into y (allocated at line 6)" in f.hint for f in found)
     assert any(f.message.startswith("w (128 bytes from cudaMalloc at line 11)") for f in found)
+
+
+SYMBOLS = """#include <cstdio>
+__constant__ float mask[4];
+__device__ float table[4];
+__global__ void k(const float* t, float* out) { out[threadIdx.x] = t[threadIdx.x] * mask[threadIdx.x]; }
+int main() {
+  float h[4] = {1, 2, 3, 4}, r[4], *d, *t; cudaMalloc(&d, 16); cudaGetSymbolAddress((void**)&t, table);
+  cudaMemcpyToSymbol(mask, h, 16);
+  cudaMemcpyToSymbol(table, h, 16);
+  k<<<1, 4>>>(t, d);
+  cudaMemcpy(r, d, 16, cudaMemcpyDeviceToHost);
+  cudaMemcpyFromSymbol(h, table, 16);
+  printf("%g %g", r[1], h[3]); cudaFree(d);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "right", "wrong", "kind", "array", "hint"),
+    [
+        (7, "ToSymbol(mask, h, 16)", "(mask, h, 16, cudaMemcpyHostToDevice)", "copy", "mask", "ToSymbol(mask, h"),
+        (9, "(t, d)", "(table, d)", "host-pointer-on-the-device", "table", "cudaGetSymbolAddress"),
+        (11, "FromSymbol(h, table, 16)", "(h, &table[0], 16, cudaMemcpyDeviceToHost)", "copy", "table", "FromSymbol"),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_symbol_is_no_pointer(tmp_path, line, right, wrong, kind, array, hint):
+    """On the host it is that of a shadow of the variable, which a card refuses."""
+    path = tmp_path / "p.cu"
+    path.write_text(SYMBOLS)
+    clean = run_program(path, capture=True)
+    assert (clean.output, clean.findings) == ("4 4", [])
+    path.write_text(SYMBOLS.replace(right, wrong))
+    found = run_program(path, capture=True).faults
+    assert (kind, line, array) in [(f.kind.value, f.line, f.array) for f in found]
+    assert hint in found[0].hint
+
+
+def test_a_vector_too_short_for_a_copy_is_named(tmp_path):
+    path = tmp_path / "p.cu"
+    path.write_text("""#include <vector>
+int main() {
+  std::vector<int> in(64, 1), out(32); int* d; cudaMalloc(&d, 256);
+  cudaMemcpy(d, in.data(), 256, cudaMemcpyHostToDevice);
+  cudaMemcpy(out.data(), d, 256, cudaMemcpyDeviceToHost); cudaFree(d); return out[0];
+}
+""")
+    (fault,) = run_program(path, capture=True).faults
+    assert (fault.kind.value, fault.line, fault.array) == ("small-allocation", 3, "out")
+    assert "2 times the elements" in fault.hint

@@ -201,3 +201,25 @@ def test_images_of_the_cuda_samples_and_growing_vectors(tmp_path):
     (tmp_path / "p.cu").write_text(SAMPLES)
     report = run_program(tmp_path / "p.cu", capture=True)
     assert (report.output, report.faults) == ("3 2 0.50 1.00\n4 9\n", [])
+
+
+def test_colours_of_book_h(tmp_path):
+    """The values of the book's own float_to_color, of bytes and of uchar4, on a card."""
+    (tmp_path / "p.cu").write_text("""#include <stdio.h>
+#include "book.h"
+#include "cpu_anim.h"
+int main() {
+  float h[8] = {0, 0.1f, 0.25f, 0.4f, 0.5f, 0.6f, 0.85f, 1}, *d; unsigned char *b, c[32]; uchar4 *q, v;
+  cudaMalloc(&d, 32); cudaMalloc(&b, 32); cudaMalloc(&q, 32); cudaMemcpy(d, h, 32, cudaMemcpyHostToDevice);
+  float_to_color<<<dim3(2, 1), dim3(2, 2)>>>(b, d); cudaMemcpy(c, b, 32, cudaMemcpyDeviceToHost);
+  for (int i = 0; i < 32; i += 4) printf("%d,%d,%d,%d ", c[i], c[i + 1], c[i + 2], c[i + 3]);
+  float_to_color<<<1, 8>>>(q, d); cudaMemcpy(&v, q + 5, 4, cudaMemcpyDeviceToHost); printf("%d,%d,%d,%d", v.x, v.y, v.z, v.w);
+  cudaFree(d); cudaFree(b); cudaFree(q);
+}
+""")
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert report.findings == [], report.message
+    assert report.output == (
+        "0,0,0,255 0,20,51,255 63,0,127,255 204,0,122,255 255,0,0,255 255,173,51,255 178,255,186,255 255,255,255,255 "
+        "255,173,51,255"
+    )

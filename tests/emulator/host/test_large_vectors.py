@@ -81,3 +81,16 @@ int main() { std::vector<int> v; long s = 0;
         ("out-of-bounds", 6),
         ("out-of-bounds", 9),
     ]
+
+
+def test_an_element_of_a_vector_that_has_room_alone(tmp_path):
+    path = tmp_path / "vector.cu"
+    path.write_text("""#include <vector>
+int main() { std::vector<int> v; v.reserve(8); v.push_back(1);
+  return v[0] + v[3];
+}
+""")
+    (fault,) = run_program(path, capture=True).faults
+    assert (fault.kind.value, fault.line, fault.array) == ("out-of-bounds", 3, "v")
+    assert "behind the elements of v (32 bytes from std::vector at line 2)" in fault.message
+    assert "resize" in fault.hint

@@ -137,3 +137,25 @@ def test_class_templates_without_arguments_and_variants(tmp_path):
     report = run_program(tmp_path / "p.cu", capture=True)
     assert (report.faults, report.message) == ([], "")
     assert report.output == "1 2.5 3 3 2.5 4.5 3\n2 c\n3 0\n2.5 0\ns hi\nnone\nbad\n"
+
+
+def test_default_arguments_in_braces(tmp_path):
+    (tmp_path / "p.cu").write_text("""#include <cstdio>
+#include <string>
+#include <vector>
+struct Options { int a = 3; float b = 0.5f; };
+struct Base { Options o; std::string help; Base(const std::string& h, Options options = {}) : o(options), help(h) {} };
+int sum(std::vector<int> v = {1, 2, 3}, int plus = {}) { int s = plus; for (int x : v) s += x; return s; }
+double f(double x = {2.5}) { return x; }
+int main() { Base b("x"), c("y", {7}); printf("%d %g %d %d %d %g", b.o.a, b.o.b, c.o.a, sum(), sum({4}), f()); }
+""")
+    assert run_program(tmp_path / "p.cu", capture=True).output == "3 0.5 7 6 4 2.5"
+
+
+def test_seeking_in_a_file_by_the_names_of_its_stream(tmp_path):
+    (tmp_path / "p.cu").write_text("""#include <cstdio>
+#include <fstream>
+int main() { { std::ofstream o("t.txt"); o << "hello"; }
+  std::ifstream i("t.txt"); i.seekg(0, std::ifstream::end); long n = i.tellg(); i.seekg(1, std::ifstream::beg); char c; i >> c; printf("%ld %c", n, c); }
+""")
+    assert run_program(tmp_path / "p.cu", capture=True).output == "5 e"

@@ -184,3 +184,59 @@ def test_a_barrier_is_not_advised_for_several_blocks_in_place(tmp_path, blocks, 
     race = next(f for f in run_program(tmp_path / "p.cu", capture=True).faults if str(f.kind) == "race")
     assert (race.line in (4, 5), race.array) == (True, "out")
     assert advice in race.hint
+
+
+GROUP = """#include <cooperative_groups.h>
+#include <cstdio>
+using namespace cooperative_groups;
+__device__ int sum(thread_group g, int* temp, int value) {
+  int lane = g.thread_rank();
+  for (int i = g.size() / 2; i > 0; i /= 2) {
+    temp[lane] = value;
+    BETWEEN
+    if (lane < i) value += temp[lane + i];
+    g.sync();
+  }
+  return value;
+}
+__global__ void k(int* out) { SHARED int s = sum(this_thread_block(), temp, threadIdx.x); if (threadIdx.x == 0) *out = s; }
+int main() { int *d, h; cudaMalloc(&d, 4); k<<<1, 64 BYTES>>>(d); cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost); printf("%d", h); cudaFree(d); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("shared", "bytes_"), [("__shared__ int temp[64];", ""), ("extern __shared__ int temp[];", ", 256")]
+)
+def test_races_in_a_kernel_that_may_synchronise_warps(tmp_path, shared, bytes_):
+    """thread_group::sync is of a block or of a warp; extern __shared__ memory has the name that the kernel gives it."""
+    text = GROUP.replace("SHARED", shared).replace(" BYTES", bytes_)
+    (tmp_path / "p.cu").write_text(text.replace("BETWEEN", "g.sync();"))
+    right = run_program(tmp_path / "p.cu", capture=True)
+    assert (right.output, right.findings) == ("2016", [])
+    (tmp_path / "p.cu").write_text(text.replace("BETWEEN", ""))
+    found = [f for f in run_program(tmp_path / "p.cu", capture=True).findings if f.kind == "race"]
+    assert [(f.line, f.array) for f in found] == [(7, "temp")]
+    assert "between line 7 and line 9" in found[0].hint
+
+
+def test_an_update_that_overtakes_another_lines_read_wants_a_barrier(tmp_path):
+    """The updated cell is read on that line, too, by its own thread: that is not the read it races with."""
+    (tmp_path / "p.cu").write_text("""#include <cstdio>
+__global__ void scan(int* out) {
+  __shared__ int s[64]; int t = threadIdx.x; s[t] = 1; __syncthreads();
+  for (int step = 1; step < 64; step *= 2) {
+    int left = 0;
+    if (t >= step) left = s[t - step];
+
+    s[t] += left;
+    __syncthreads();
+  }
+  out[t] = s[t];
+}
+int main() { int *d, h[64]; cudaMalloc(&d, 256); scan<<<1, 64>>>(d); cudaMemcpy(h, d, 256, cudaMemcpyDeviceToHost); printf("%d", h[63]); cudaFree(d); }
+""")
+    (race,) = (f for f in run_program(tmp_path / "p.cu", capture=True).findings if f.kind == "race")
+    assert race.other_place is not None
+    assert (race.line, race.other_place.line) == (8, 6)
+    assert "__syncthreads()" in race.hint
+    assert "atomic" not in race.hint

@@ -41,6 +41,7 @@ class Shadow:
         self.reader: Any = None  # as `writer`; allocated at the first read
         self.read_epoch: Any = None
         self.read_site: Any = None
+        self.other_site: Any = None  # of the last read by another thread than the last reader
         self.many_threads: Any = None  # cells read by more than one thread of a block
         self.many_blocks: Any = None  # and by more than one block
         self.pending: list[tuple[Any, Any, Any, int]] = []  # cells, mask, ok, site
@@ -87,22 +88,26 @@ class Shadow:
     def _note_read(self, c: Context, lanes: np.ndarray, cells: np.ndarray, party: np.ndarray, site: int) -> None:
         if self.reader is None:
             n = len(self.writer)
-            self.reader, self.read_epoch, self.read_site = (np.zeros(n, t) for t in (np.int64, np.int32, np.int32))
+            self.reader = np.zeros(n, np.int64)
+            self.read_epoch, self.read_site, self.other_site = (np.zeros(n, np.int32) for _ in range(3))
             self.many_threads, self.many_blocks = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         epoch, before = c.epochs[c.slot[lanes]], self.reader[cells]
         fresh = before == 0
         passed = ~fresh & (self.read_epoch[cells] != epoch)  # read before the last barrier
         self.many_threads[cells[passed]] = False
-        self.many_threads[cells[~fresh & ~passed & (before != party)]] = True
+        others = cells[~fresh & ~passed & (before != party)]
+        self.many_threads[others] = True
+        self.other_site[others] = self.read_site[others]
         self.reader[cells] = party
         self.read_epoch[cells] = epoch
         self.read_site[cells] = site
         after = self.reader[cells]
         self.many_threads[cells[after != party]] = True
+        self.other_site[cells[after != party]] = site
         if not self.shared:
             mine = self._block_of(party, c.geometry.threads)
-            others = [self._block_of(reader, c.geometry.threads) != mine for reader in (before, after)]
-            self.many_blocks[cells[(~fresh & others[0]) | others[1]]] = True
+            other = [self._block_of(reader, c.geometry.threads) != mine for reader in (before, after)]
+            self.many_blocks[cells[(~fresh & other[0]) | other[1]]] = True
 
     # -- writes
 
@@ -129,7 +134,7 @@ class Shadow:
                 clash &= (mine == mine) | (winner == winner)  # not both NaN
             same = self._same_block(c, writer, party)
             self._report_races(
-                c, lanes, cells, party, writer, clash, same, self.write_epoch, span, "WAW", self.write_site
+                c, lanes, cells, party, writer, clash, same, self.write_epoch, span, "WAW", self.write_site[cells]
             )
 
     def _note_write(self, c: Context, lanes: Any, cells: Any, writer: Any, span: Span) -> None:
@@ -187,7 +192,7 @@ class Shadow:
             touched &= self._unordered(c, writer, party)
             same = self._same_block(c, writer, party)
             self._report_races(
-                c, lanes, cells, party, writer, touched, same, self.write_epoch, span, hazard, self.write_site
+                c, lanes, cells, party, writer, touched, same, self.write_epoch, span, hazard, self.write_site[cells]
             )
 
     def _against_readers(self, c: Context, lanes: Any, cells: Any, party: Any, span: Span) -> None:
@@ -198,9 +203,8 @@ class Shadow:
         if touched.any():
             touched &= self._unordered(c, reader, party)
             same = self._same_block(c, reader, party) & ~self.many_blocks[cells]
-            self._report_races(
-                c, lanes, cells, party, reader, touched, same, self.read_epoch, span, "WAR", self.read_site
-            )
+            sites = np.where(reader == party, self.other_site[cells], self.read_site[cells])
+            self._report_races(c, lanes, cells, party, reader, touched, same, self.read_epoch, span, "WAR", sites)
 
     def _unordered(self, c: Context, other: np.ndarray, party: np.ndarray) -> Any:
         """Excludes threads of the same warp after a `__syncwarp`."""
@@ -222,7 +226,7 @@ class Shadow:
             others = np.where((other[at] > 0) & (other[at] != party[at]), other[at] - 1, -1)
             finding = c.collector.add(
                 c, Kind.RACE, span, lanes[at], array=self.buffer.name, access=access, hazard=hazard, scope=scope,
-                requested=places, reached=places, others=others, other_span=self.sites[int(sites[cells[at[0]]])],
+                requested=places, reached=places, others=others, other_span=self.sites[int(sites[at[0]])],
             )  # fmt: skip
             if self.shared:
                 first = finding.count == len(at)

@@ -259,7 +259,9 @@ def parameters(reader: Reader) -> tuple[list[tree.Parameter], bool]:
             start = reader.token
             base = specifiers(reader, set())
             type_, name, token = declarator(reader, base)
-            default = reader.assignment() if reader.take("=") else None
+            default = None
+            if reader.take("="):
+                default = reader.braces() if reader.at("{") else reader.assignment()
             if isinstance(type_, tree.TypeArray):
                 type_ = tree.TypePointer(type_.of)
             elif isinstance(type_, tree.TypeFunction):

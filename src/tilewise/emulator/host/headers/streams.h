@@ -147,7 +147,7 @@ class ofstream : public ostream { public: bool _open; ofstream() : ostream(__os_
     ofstream(const char* name, int mode = 2) : ostream(__os_new()) { _open = __os_file(_id, name, mode & 4); }
     void open(const string& name, int mode = 2) { _open = __os_file(_id, name.c_str(), mode & 4); }
     bool is_open() const { return _open; } void close() {} operator bool() const { return _open; } bool operator!() const { return !_open; } };
-class ifstream : public istream { public: ifstream() : istream(-1) {} ifstream(const string& name, int mode = 1) : istream(__is_file(name.c_str())) {}
+class ifstream : public istream { public: static const int beg = 0; static const int cur = 1; static const int end = 2; ifstream() : istream(-1) {} ifstream(const string& name, int mode = 1) : istream(__is_file(name.c_str())) {}
     ifstream(const char* name, int mode = 1) : istream(__is_file(name)) {}
     void open(const string& name, int mode = 1) { _id = __is_file(name.c_str()); }
     bool is_open() const { return _id >= 0; } void close() {} operator bool() const { return _id >= 0 && __is_good(_id); } bool operator!() const { return _id < 0 || !__is_good(_id); } };

@@ -10,6 +10,7 @@ from tilewise.emulator.host.lower.conversion import convert, object_place, place
 from tilewise.emulator.host.lower.exceptions import check_thrown
 from tilewise.emulator.host.lower.function_pointers import require_function
 from tilewise.emulator.host.lower.function_text import by_address
+from tilewise.emulator.host.lower.operands import operands
 from tilewise.emulator.host.lower.program import AUTO, Instance
 from tilewise.emulator.host.lower.values import FULL, Place, Value
 from tilewise.emulator.host.lower.virtual import virtual_callee, virtual_slot
@@ -88,7 +89,7 @@ def call_instance(
             given.append(pass_value(b, values[i], type_))
         else:
             with b.environment(instance.env):
-                given.append(pass_value(b, b.lower(instance.node.parameters[i].default), type_))
+                given.append(pass_value(b, operands(b, [instance.node.parameters[i].default])[0], type_))
     if instance.node.variadic:
         given += pack_variadic(b, values[len(instance.parameters) :], checked=True)
     b.line = line
@@ -141,7 +142,7 @@ def _external(b: Builder, function: tree.Function, values: list[Any], node: Any)
             require_function(b, text, type_.to)
     if len(values) < len(parameters):
         for parameter, type_ in zip(function.parameters[len(values) :], parameters[len(values) :], strict=True):
-            given.append(pass_value(b, b.lower(parameter.default), type_))
+            given.append(pass_value(b, operands(b, [parameter.default])[0], type_))
     if function.variadic:
         given += pack_variadic(b, values[len(parameters) :])
     # a prefixed name: LLVM emits calls of memset and memmove itself, which must not reach these

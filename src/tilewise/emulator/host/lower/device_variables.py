@@ -9,7 +9,6 @@ from tilewise.emulator.parse.types import Record, Type
 from tilewise.emulator.sema.symbol_table import HOST_VARIABLE
 
 MAX_DYNAMIC_SHARED = 228 << 10
-DYNAMIC_NAME = "shared memory"
 ON_THE_CARD = frozenset({"__device__", "__constant__", "__managed__"})
 STREAMS = ("std::cout", "std::cerr", "std::clog", "std::cin")
 
@@ -38,7 +37,8 @@ def shared_place(b: Builder, item: tree.Variable) -> Place:
     type_: Type = program.resolve(item.type, b.env)
     if "extern" in item.specifiers:
         if not program.dynamic_shared:
-            program.dynamic_shared = program.memory.static(MAX_DYNAMIC_SHARED, DYNAMIC_NAME, False)
+            program.dynamic_shared = program.memory.static(MAX_DYNAMIC_SHARED, item.name, False)
+            program.shared.append((program.dynamic_shared, MAX_DYNAMIC_SHARED))
         address = program.dynamic_shared
         return Place(type_, f"inttoptr (i64 {address} to ptr)", FULL, name=item.name)
     size = program.size_of(type_)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewise.emulator.host.lower.device import kernel_module
-from tilewise.emulator.host.lower.device_variables import DYNAMIC_NAME, MAX_DYNAMIC_SHARED
+from tilewise.emulator.host.lower.device_variables import MAX_DYNAMIC_SHARED
 from tilewise.emulator.host.lower.function import Lowering
 from tilewise.emulator.host.lower.globals import memory_of
 from tilewise.emulator.host.lower.jit import compile_module
@@ -73,15 +73,15 @@ class CompiledKernel:
             ctypes.memmove(cell, struct.pack("<2Q", *ends), 16)
 
     def instrumented(self, level: int) -> Any:
-        """The kernel with calls of check_race; None if it synchronises within warps, which those do not model."""
+        """The kernel with calls of check_race. A barrier of a warp counts as one of the block: races between
+        warps around it are not found."""
         program, key = self.s.program, ("instrumented", level)
         if key not in self._made:
             self._made[key] = None
             if "volatile" not in self.s.source.text:
                 text = kernel_module(program, self.site, None, instrumented=True)
-                if "@rt_barrier(i32 2)" not in text and "@rt_barrier(i32 4)" not in text:
-                    start = compile_module(text, symbols_of(self.s), level, "run_blocks")
-                    self._made[key] = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
+                start = compile_module(text, symbols_of(self.s), level, "run_blocks")
+                self._made[key] = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
         return self._made[key]
 
     def _compiled(self, group: tuple[int, bool] | None) -> Any:
@@ -228,7 +228,7 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
         s.faults.add_of(block, Kind.USE_AFTER_FREE, line, message, "free it after the last launch", verb, block.freed)
         return
     hint = "check the index against the length before the access"
-    if block.kind == "static" and block.name == DYNAMIC_NAME:  # allocated with the maximum size
+    if block.kind == "static" and block.size == MAX_DYNAMIC_SHARED:  # of extern __shared__, whatever a launch gives it
         block = replace(block, size=s.cuda.running.dynamic_bytes)
         hint = "give extern __shared__ memory the bytes it needs as the third launch argument, <<<grid, block, bytes>>>"
     past, before = counted(address + size - block.end, "byte"), counted(block.address - address, "byte")

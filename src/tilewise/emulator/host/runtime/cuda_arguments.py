@@ -90,6 +90,19 @@ class Arguments:
             )
             self.bad = True
             return None
+        symbol = s.memory.symbol_at(target, written)
+        if symbol is not None:
+            s.faults.add(
+                Kind.HOST_POINTER,
+                line,
+                f"{self.site.kernel.name} is given {written}, a variable of the card: on the host its name is not its "
+                "address there",
+                f"let the kernel name {symbol.name} itself, or pass what cudaGetSymbolAddress gives",
+                array=symbol.name,
+                access="launch",
+            )
+            self.bad = True
+            return None
         if block.freed:
             s.faults.add(
                 Kind.USE_AFTER_FREE,

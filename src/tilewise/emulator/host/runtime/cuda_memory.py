@@ -147,7 +147,7 @@ def _copied(s: Session, to: int, source: int, size: int, kind: int, asynchronous
         return _unallocated(s, (to, source)[bool(found[0])], size, names[bool(found[0])], not found[0])
     if wanted is not None and not all(f in (w, "both") for f, w in zip(found, wanted, strict=True)):
         return _wrong_direction(s, kind, found, names, (to, source))
-    code = _check_lengths(s, to, source, size, names)
+    code = _check_symbols(s, (to, source), names) or _check_lengths(s, to, source, size, names)
     if code:
         return code
     move(s, to, source, size)
@@ -217,6 +217,17 @@ def _where(side_: str) -> str:
     return {"host": "memory of the host", "device": "memory of the card", "both": "managed memory"}[side_]
 
 
+def _check_symbols(s: Session, addresses: tuple[int, int], names: tuple[str, str]) -> int:
+    """Report a variable of the card that is copied by its name; the error code, or 0."""
+    for address, name, call in zip(addresses, names, ("ToSymbol", "FromSymbol"), strict=True):
+        block = s.memory.symbol_at(address, name)
+        if block is not None:
+            message = f"{name} is a variable of the card: on the host its name is not its address there"
+            hint = f"cudaMemcpy{call}({', '.join(names)}, bytes)"
+            return refuse(s, codes.INVALID_VALUE, message, hint, array=block.name)
+    return 0
+
+
 def _check_lengths(s: Session, to: int, source: int, size: int, names: tuple[str, str]) -> int:
     """Report a copy that is longer than its source or target; the error code, or 0."""
     for address, name, verb in ((to, names[0], "writes"), (source, names[1], "reads")):
@@ -233,6 +244,9 @@ def _check_lengths(s: Session, to: int, source: int, size: int, names: tuple[str
             return _too_long(s, block, size, name, verb, room)
         message = f"{block.kind} of {block.size} bytes for {name}: the copy at line {s.line} needs {size}"
         hint, kind = "allocate count * sizeof(type)", Kind.SMALL_ALLOCATION
+        if block.kind == "std::vector":
+            hint = f"give the vector {size // max(1, room)} times the elements, or copy {room} bytes"
+            name = name.removesuffix(".data()")
         return refuse(s, codes.INVALID_VALUE, message, hint, kind, line=block.line, array=name, other_line=s.line)
     return 0
 

@@ -104,7 +104,11 @@ def _outside(s: Session, block: Allocation, address: int, size: int, line: int, 
         where = f"{counted(past, 'byte')} past the end of {describe(block)}"
     else:
         where = f"right past the end of {describe(block)}"
-    message, hint = f"{access} of {size} bytes {where}", "check the index against the length"
+    hint = "check the index against the length"
+    if block.kind == "std::vector" and block.address <= address < block.end:
+        where = f"behind the elements of {describe(block)}"
+        hint = "reserve makes room and no elements: resize does, or the constructor with a length"
+    message = f"{access} of {size} bytes {where}"
     made = s.faults.add_of(block, Kind.OUT_OF_BOUNDS, line, message, hint, access, block.line)
     if past >= 0 and size > 1:
         furthest = max(past + size, s.overruns[block.address][1] if block.address in s.overruns else 0)

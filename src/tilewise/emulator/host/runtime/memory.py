@@ -9,6 +9,7 @@ import bisect
 import contextlib
 import ctypes
 import mmap
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -178,6 +179,15 @@ class Memory:
         self.statics.append(made)
         self._static_starts.append(made.address)
         return made.address
+
+    def symbol_at(self, address: int, written: str) -> Allocation | None:
+        """The __device__ or __constant__ variable at an address, if the program wrote its name for it. On the host the
+        name stands for a shadow of the variable, whose address the card does not know."""
+        block = self.find(address)
+        named = re.match(r"\s*&?\s*(?:\w*::)*(\w+)", written)
+        if block is None or block.kind != "__device__" or named is None:
+            return None
+        return block if named[1] == block.name.rpartition("::")[2] else None
 
     def constant(self, data: bytes) -> int:
         address = self.static(len(data), "", False)
