@@ -84,3 +84,24 @@ def test_integers_and_truths_have_it_already():
     for ring, left, right in (("plus_times", M, N), ("min_plus", M, N), ("lor_land", M > 0, N > 0)):
         how = {"semiring": ring}
         assert tw.plan(left, right, **how, **EVERYWHERE).blocking == tw.plan(left, right, **how).blocking
+
+
+def test_einsum_and_lists_of_products():
+    rng = np.random.default_rng(3)
+    x, y = (rng.standard_normal(shape).astype(np.float32) for shape in ((4, 30, 40, 5), (40, 4, 6, 30)))
+    M, N = x.transpose(0, 3, 1, 2).reshape(4, 5, -1), y.transpose(1, 3, 0, 2).reshape(4, -1, 6)
+    want = tw.matmul(M, N, **EVERYWHERE)
+    for left, right in ((x, y), (np.asfortranarray(x), y), (x, y[::-1][::-1])):
+        for _ in range(2):
+            assert tw.einsum("bpqi,qbjp->bij", left, right, **EVERYWHERE).tobytes() == want.tobytes()
+    ones = np.ones(150, np.float32)
+    sums = tw.matmul(x.transpose(1, 2, 0, 3).reshape(1200, 20), ones[:20], **EVERYWHERE)
+    assert tw.einsum("bpqi->pq", x, **EVERYWHERE).tobytes() == sums.tobytes()
+    (made,) = tw.matmul_many([(M[0], N[0])], **EVERYWHERE)
+    assert made.tobytes() == want[0].tobytes()
+    for function in (
+        lambda: tw.einsum("ij,jk", M[0], N[0], reproducible="x"),
+        lambda: tw.matmul_many([], reproducible=1),
+    ):
+        with pytest.raises(UsageError, match="'batch', 'everywhere'"):
+            function()

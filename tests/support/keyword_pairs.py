@@ -57,7 +57,7 @@ KEPT = {  # values that leave the numbers of float64 operands as they are
     "device": "cpu", "precision": "ieee", "nonnegative": True, "dtype": "float64", "casting": "safe", "order": "C",
     "optimize": "greedy", "along": "rows", "rows": np.arange(6), "sources": list(range(6)), "progress": lambda *_: None,
     "weights": np.ones(6), "axis": -1, "kernel": "reference", "return_predecessors": True, "semiring": "max_min",
-    "out": np.full((6, 6), np.nan),
+    "out": np.full((6, 6), np.nan), "reproducible": "everywhere",
 }  # fmt: skip
 VECTORS = "semiring device precision nonnegative dtype casting out"
 FUNCTIONS = {  # the call, in which `of` makes the other operands, and its keywords
@@ -67,12 +67,15 @@ FUNCTIONS = {  # the call, in which `of` makes the other operands, and its keywo
     "inner": (lambda x, of, how: tw.inner(x, of(W), **how), "semiring"),
     "outer": (lambda x, of, how: tw.outer(x, of(W[0]), **how), "semiring out"),
     "tensordot": (lambda x, of, how: tw.tensordot(x, of(W), 1, **how), "semiring"),
-    "einsum": (lambda x, of, how: tw.einsum("ij,jk", x, of(W), **how), "semiring optimize out dtype order casting"),
+    "einsum": (
+        lambda x, of, how: tw.einsum("ij,jk", x, of(W), **how),
+        "semiring optimize out dtype order casting reproducible",
+    ),
     "chain": (lambda x, of, how: tw.chain([x, of(W), of(W)], **how), "semiring"),
     "power": (lambda x, of, how: tw.power(x, 3, **how), "semiring"),
     "closure": (lambda x, of, how: tw.closure(x, **how), "semiring return_predecessors progress device sources"),
     "path": (lambda x, of, how: np.array(tw.path(of(BEFORE), 0, 3, **how)), "sources"),
-    "matmul_many": (lambda x, of, how: tw.matmul_many([(x, of(W))], **how)[0], "semiring precision"),
+    "matmul_many": (lambda x, of, how: tw.matmul_many([(x, of(W))], **how)[0], "semiring precision reproducible"),
     "grouped_matmul": (
         lambda x, of, how: tw.grouped_matmul(x, of(W[None]), of(np.array([6])), **how),
         "along rows semiring out precision kernel",

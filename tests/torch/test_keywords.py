@@ -50,7 +50,9 @@ def of_gradients(call, x):
 
 
 def detached(made):
-    return type(made)(map(detached, made)) if isinstance(made, (tuple, list)) else made.detach()
+    if isinstance(made, (tuple, list)):
+        return type(made)(map(detached, made))
+    return made.detach() if made.requires_grad else made
 
 
 def of_a_graph(call, x):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tilewise.api import matmul, torch_follows
 from tilewise.arrays import ArrayOf, HostArray, Kind, Library, Number, Operand, find_library
 from tilewise.core.options import AnySemiring, Numeric
 from tilewise.core.problem import check_precision
+from tilewise.core.reproducible import check_reproducible
 from tilewise.errors import UsageError
 
 Pair = tuple[Any, Any]
@@ -21,26 +22,54 @@ Pair = tuple[Any, Any]
 
 @overload
 def matmul_many(
-    pairs: Iterable[tuple[ArrayOf[Number], ArrayOf[Number]]], /, *, semiring: Numeric = ..., precision: str = "high"
+    pairs: Iterable[tuple[ArrayOf[Number], ArrayOf[Number]]],
+    /,
+    *,
+    semiring: Numeric = ...,
+    precision: str = "high",
+    reproducible: Literal["batch", "everywhere"] | None = None,
 ) -> list[ArrayOf[Number]]: ...
 @overload
 def matmul_many(
-    pairs: Iterable[tuple[HostArray, HostArray]], /, *, semiring: BooleanName, precision: str = "high"
+    pairs: Iterable[tuple[HostArray, HostArray]],
+    /,
+    *,
+    semiring: BooleanName,
+    precision: str = "high",
+    reproducible: Literal["batch", "everywhere"] | None = None,
 ) -> list[ArrayOf[np.bool_]]: ...
 @overload
 def matmul_many(
-    pairs: Iterable[tuple[Kind, Kind]], /, *, semiring: AnySemiring = ..., precision: str = "high"
+    pairs: Iterable[tuple[Kind, Kind]],
+    /,
+    *,
+    semiring: AnySemiring = ...,
+    precision: str = "high",
+    reproducible: Literal["batch", "everywhere"] | None = None,
 ) -> list[Kind]: ...
 @overload
 def matmul_many(
-    pairs: Iterable[tuple[Any, Any]], /, *, semiring: AnySemiring = ..., precision: str = "high"
+    pairs: Iterable[tuple[Any, Any]],
+    /,
+    *,
+    semiring: AnySemiring = ...,
+    precision: str = "high",
+    reproducible: Literal["batch", "everywhere"] | None = None,
 ) -> list[HostArray]: ...
-def matmul_many(pairs: Iterable[Pair], /, *, semiring: AnySemiring = "plus_times", precision: str = "high") -> Any:
+def matmul_many(
+    pairs: Iterable[Pair],
+    /,
+    *,
+    semiring: AnySemiring = "plus_times",
+    precision: str = "high",
+    reproducible: str | None = None,
+) -> Any:
     """The product of every pair, of any shapes, as `tw.matmul` makes it.
 
     On a card, small products of one dtype (up to 8 million steps each) are launched together, forty at a time, so that
     a list of them costs little more than one. Pairs whose operands are one after the other the same matrices of a stack
-    are better off as a stack, and those of one matrix's rows with `tw.grouped_matmul`.
+    are better off as a stack, and those of one matrix's rows with `tw.grouped_matmul`. With `reproducible=` each is
+    launched by itself.
 
     >>> tw.matmul_many([(np.eye(2), np.ones((2, 1))), (np.ones((1, 3)), np.eye(3))])
     [array([[1.],
@@ -49,14 +78,15 @@ def matmul_many(pairs: Iterable[Pair], /, *, semiring: AnySemiring = "plus_times
     given, ring = _pairs(pairs), find_semiring(semiring)
     check_precision(precision)
     made: list[Any] = [None] * len(given)
-    grouped = _groupable(given)
+    how: dict[str, Any] = {} if check_reproducible(reproducible) is None else {"reproducible": reproducible}
+    grouped = {} if how else _groupable(given)
     if len(grouped) > 1:
         _launch_together(grouped, made, ring)
     else:
         grouped = {}
     for number, (M, N) in enumerate(given):
         if number not in grouped:
-            made[number] = matmul(M, N, semiring=semiring, precision=precision)
+            made[number] = matmul(M, N, semiring=semiring, precision=precision, **how)
     return made
 
 

@@ -23,6 +23,7 @@ from tilewise.api import matmul
 from tilewise.arrays import ArrayOf, HostArray, Kind, Number, Other, find_library
 from tilewise.arrays.torch_graph import in_graph, whole_in_graph
 from tilewise.core.options import AnySemiring, DTypeArg, Numeric
+from tilewise.core.reproducible import check_reproducible
 from tilewise.dispatch.forms import single_out
 from tilewise.errors import UsageError
 from tilewise.functions.contraction.elementwise import multiplied, summed, sums_in_numpy
@@ -87,6 +88,7 @@ def einsum(
     dtype: Any = None,
     order: str = "K",
     casting: str = "safe",
+    reproducible: str | None = None,
 ) -> Any:
     """Einstein's summation over a semiring: the sum is its add, the product its mul.
 
@@ -95,6 +97,8 @@ def einsum(
     operands: arrays of one library, as for `tw.matmul`; gradients follow them through PyTorch and JAX.
     optimize: how pairs are chosen, as in opt_einsum ("auto", "optimal", "greedy", …), or `numpy.einsum_path`'s list.
     out, dtype, order, casting: as in `numpy.einsum`; order= is for NumPy's arrays.
+    reproducible: as in `tw.matmul`, for each product; k goes through the labels that are summed in the order of the
+        first operand that has them.
 
     More than two operands, and labels summed within one, need a mul that distributes over add.
 
@@ -108,20 +112,23 @@ def einsum(
         subscripts, operands = from_lists((subscripts, *operands))
     if not operands:
         raise UsageError(f"einsum of {subscripts!r} was given no operands")
+    check_reproducible(reproducible)
     if operands[0].__class__ is not np.ndarray and is_compiled(operands):
+        if reproducible is not None:
+            raise UsageError(f"reproducible={reproducible!r} has no einsum inside torch.compile: use tw.matmul there")
         name = name_in_graph(semiring)
         made = in_graph("traced_einsum", name, subscripts, optimize, dtype, order, casting, *operands)
         return made if out is None else copy_to_out(made, single_out(out), casting)
     if order.__class__ is not str or casting.__class__ is not str:
         raise UsageError(f"order={order!r} and casting={casting!r} must be names, such as 'K' and 'safe'")
     if out is not None or dtype is not None or order != "K" or casting != "safe":
-        plain = partial(einsum, subscripts, semiring=semiring, optimize=optimize)
+        plain = partial(einsum, subscripts, semiring=semiring, optimize=optimize, reproducible=reproducible)
         return with_keywords(plain, operands, out, dtype, order, casting)
-    key = signature(subscripts, operands, semiring, optimize)
+    key = signature(subscripts, operands, semiring if reproducible is None else (semiring, reproducible), optimize)
     again = REPLAYS.get(key) if key is not None else None
     if again is not None:
         return again(operands)
-    return _einsum(find_semiring(semiring), subscripts, optimize, operands, key)
+    return _einsum(find_semiring(semiring), subscripts, optimize, operands, key, reproducible)
 
 
 @whole_in_graph
@@ -132,11 +139,13 @@ def traced_einsum(
     return with_keywords(lambda *x: _einsum(ring, subscripts, optimize, x, None), operands, None, dtype, order, casting)
 
 
-def _einsum(ring: Semiring, subscripts: str, optimize: Any, operands: Sequence[Any], key: Any) -> Any:
+def _einsum(
+    ring: Semiring, subscripts: str, optimize: Any, operands: Sequence[Any], key: Any, reproducible: str | None = None
+) -> Any:
     """The contraction, recorded under `key` if there is one and no operand's values had to be checked."""
     arrays = [array_of(x, f"operand {number}", sparse=False) for number, x in enumerate(operands, 1)]
     plan = contraction_of(subscripts, tuple(tuple(map(int, x.shape)) for x in arrays), path_of(optimize))
-    job = _Call(ring, arrays, plan.size, Record(arrays))
+    job = _Call(ring, arrays, plan.size, Record(arrays), reproducible)
     terms = [job.without_repeats(i, term) for i, term in enumerate(plan.inputs)]
     unconditional = len(arrays) <= 2 and not any(_has_private_label(terms, i, plan.output) for i in range(len(terms)))
     if not unconditional:
@@ -158,9 +167,14 @@ def _has_private_label(terms: list[str], number: int, output: str) -> bool:
 class _Call:
     """The operands of one call, its algebra, and the record of its steps."""
 
-    def __init__(self, ring: Semiring, arrays: list[Any], size: dict[str, int], record: Record) -> None:
+    def __init__(
+        self, ring: Semiring, arrays: list[Any], size: dict[str, int], record: Record, reproducible: str | None
+    ) -> None:
         self.ring, self.arrays, self.size, self.record, self.do = ring, arrays, size, record, record.do
         self.keywords: dict[str, Any] = {} if is_plus_times(ring) else {"semiring": ring}  # of products
+        self.reproducible = reproducible
+        if reproducible is not None:
+            self.keywords["reproducible"] = reproducible
         kinds = [dtype_of_array(x) for x in arrays]
         dtype = kinds[0]
         for kind in kinds[1:]:
@@ -205,7 +219,8 @@ class _Call:
         if not summed_labels and not (alone and (self.ring.boolean or isinstance(self.ring, Modular))):
             return x, term
         kept, do = "".join(c for c in term if c in later), self.do
-        if sums_in_numpy(self.algebra, x) and all(self.size[c] == x.shape[term.index(c)] for c in summed_labels):
+        in_numpy = self.reproducible is None and sums_in_numpy(self.algebra, x)
+        if in_numpy and all(self.size[c] == x.shape[term.index(c)] for c in summed_labels):
             return do(summed, x, tuple(term.index(c) for c in summed_labels)), kept
         x = do(permuted, x, [term.index(c) for c in (*kept, *summed_labels)])
         x = do(repeated, x, [*x.shape[: len(kept)], *(self.size[c] for c in summed_labels)])
@@ -226,8 +241,9 @@ class _Call:
         batch, inner = pair.batch, self._summed_order(x, y, pair)
         rows = "".join(c for c in pair.kept if c not in right)
         cols = "".join(c for c in pair.kept if c not in left)
-        on_numpy = x.__class__ is np.ndarray  # whose kernels read each operand of a stack of dot products once
-        if batch and not (rows or cols or on_numpy):  # mul cell by cell, then one sum of rows
+        # kernels read each operand of a stack of dot products once, and have the order of sums
+        by_kernel = x.__class__ is np.ndarray or self.reproducible is not None
+        if batch and not (rows or cols or by_kernel):  # mul cell by cell, then one sum of rows
             made, term = self._without_sum(x, y, pair_of(left, right, later | set(inner)))
             return self.reduced(made, term, later)
         sizes = {c: max(int(x.shape[left.index(c)]), int(y.shape[right.index(c)])) for c in inner}
@@ -250,7 +266,7 @@ class _Call:
     def _summed_order(self, x: Any, y: Any, pair: Pair) -> str:
         """The summed labels in the order of the larger operand's strides, so that merging them needs no copy."""
         labels = pair.summed
-        if len(labels) == 1:
+        if len(labels) == 1 or self.reproducible is not None:
             return labels
         z, term = (x, pair.left) if math.prod(x.shape) >= math.prod(y.shape) else (y, pair.right)
         strides = z.stride() if hasattr(z, "stride") and callable(z.stride) else getattr(z, "strides", None)

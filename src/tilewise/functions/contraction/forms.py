@@ -26,6 +26,7 @@ class EinsumDetails(TypedDict, total=False):
     out: Any
     order: Literal["C", "F", "A", "K"]
     casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+    reproducible: Literal["batch", "everywhere"] | None
 
 
 def from_lists(given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
