@@ -206,3 +206,19 @@ def test_barriers_on_the_other_architecture(name, run, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == ["exit", here.output, "", [3]]
+
+
+def test_constants_that_are_structs_of_members_of_several_sizes(tmp_path):
+    (tmp_path / "p.cu").write_text("""#include <cstdio>
+struct Setting { float scale; int offset; unsigned char flags[4]; double d; };
+__constant__ Setting given;
+__device__ Setting kept;
+__global__ void use(float* out) { int i = threadIdx.x; out[i] = given.scale * i + given.offset + given.flags[i & 3] + given.d; }
+__global__ void set(float* out) { if (threadIdx.x == 0) { kept.flags[1] = 7; kept.scale = 2; kept.d = 0.5; } __syncthreads(); out[threadIdx.x] = kept.flags[1] + kept.scale + kept.d; }
+int main() { Setting h{2.f, 3, {0, 1, 2, 3}, 0.25}; float *d, r[8]; cudaMemcpyToSymbol(given, &h, sizeof h); cudaMalloc(&d, 32);
+  use<<<1, 8>>>(d); cudaMemcpy(r, d, 32, cudaMemcpyDeviceToHost); for (float x : r) printf("%g ", x);
+  set<<<1, 8>>>(d); cudaMemcpy(r, d, 32, cudaMemcpyDeviceToHost); printf("%g", r[3]); cudaFree(d); }
+""")
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert report.output == "3.25 6.25 9.25 12.25 11.25 14.25 17.25 20.25 9.5", report.message
+    assert report.findings == []

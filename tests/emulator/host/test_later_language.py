@@ -159,3 +159,13 @@ int main() { { std::ofstream o("t.txt"); o << "hello"; }
   std::ifstream i("t.txt"); i.seekg(0, std::ifstream::end); long n = i.tellg(); i.seekg(1, std::ifstream::beg); char c; i >> c; printf("%ld %c", n, c); }
 """)
     assert run_program(tmp_path / "p.cu", capture=True).output == "5 e"
+
+
+def test_exchange_gives_the_old_value(tmp_path):
+    (tmp_path / "p.cu").write_text("""#include <cstdio>
+#include <utility>
+struct Owner { int* p; Owner(int* q) : p(q) {} Owner(Owner&& o) noexcept : p(std::exchange(o.p, nullptr)) {} ~Owner() { delete p; } };
+int main() { Owner a(new int(5)); Owner b(std::move(a)); int n = 1, old = std::exchange(n, 2); printf("%d %d %d %d", a.p == nullptr, *b.p, old, n); }
+""")
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert (report.output, report.findings) == ("1 5 1 2", [])

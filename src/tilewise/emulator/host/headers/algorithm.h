@@ -9,6 +9,7 @@ template <class T, unsigned long N> unsigned long size(const T (&a)[N]) { return
 template <class C> auto begin(C& c) { return c.begin(); }
 template <class C> auto end(C& c) { return c.end(); }
 template <class C> unsigned long size(const C& c) { return c.size(); }
+template <class T, class U = T> T exchange(T& a, U&& b) { T t = std::move(a); a = std::forward<U>(b); return t; }
 template <class T> void swap(T& a, T& b) { T t = std::move(a); a = std::move(b); b = std::move(t); }
 template <class T> const T& min(const T& a, const T& b) { return b < a ? b : a; }
 template <class T> const T& max(const T& a, const T& b) { return a < b ? b : a; }

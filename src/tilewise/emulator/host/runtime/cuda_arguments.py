@@ -140,7 +140,10 @@ class Arguments:
         program = self.s.program
         for array in self.program.arrays:
             known = program.globals.get(array.name)
-            dtype = dtypes_of(innermost(array.type))[0]
+            members = dtypes_of(innermost(array.type))
+            if None in members or len({member.itemsize for member in members}) != 1:
+                raise EngineError(f"{array.name}, whose members differ in size, is not supported on the machine yet")
+            dtype = members[0]
             if known is None:
                 values = first_values(array, dtype)
                 address = self.s.memory.static(max(1, values.nbytes), array.name, True)
