@@ -52,7 +52,7 @@ def of_gradients(call, x):
 def detached(made):
     if isinstance(made, (tuple, list)):
         return type(made)(map(detached, made))
-    return made.detach() if made.requires_grad else made
+    return made.detach() if made._is_view() else made.detach_()  # out= stays the same object
 
 
 def of_a_graph(call, x):

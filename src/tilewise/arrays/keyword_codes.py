@@ -18,6 +18,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "semiring": tuple(map(sys.intern, (*SEMIRINGS, *ALIASES))),
     "accumulate": (False, True),
     "nonnegative": (False, True),
+    "reproducible": tuple(map(sys.intern, ("batch", "everywhere"))),
 }  # none changes the route of a call: prepared calls that differ in them have another plan
 UNKNOWN = -1
 
