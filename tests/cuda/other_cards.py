@@ -4,7 +4,7 @@
 
 Each card is simulated (`TILEWISE_PRETEND`) by a process of its own. First random products of every dtype, layout,
 alignment and stack, and each candidate configuration, among poison, against exact references; then 4096³ by every
-candidate, one at a time. Limits are those of mma.sync on an H200, measured in registers. Exits 1 when one is wrong.
+candidate, in turns with mma.sync alone on fragments in registers, the limit. Exits 1 when one is wrong.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-LIMITS = {"float16": 631, "bfloat16": 637, "tf32": 319, "int8": 1273, "float8": 1499, "75 float16": 460, "75 int8": 467}
 BARS = {
     "80 bfloat16": 0.84, "80 float16": 0.84, "80 tf32": 0.72, "80 int8 KK": 0.72, "80 int8 NN": 0.55,
     "89 bfloat16": 0.78, "89 int8": 0.65, "89 float8": 0.60, "75 float16": 0.68, "75 int8": 0.62,
@@ -30,22 +29,25 @@ DTYPES = {
 }
 
 
-def candidates(card: str, dtype: str) -> list:
-    """Tiles to time."""
-    from tilewise.kernels.mma_gemm.mma_sync.model import MmaTile as Tile
+TIMED = (("80", "bfloat16,float16,int8,tf32"), ("75", "float16,int8"), ("89", "bfloat16,int8,float8"))
 
-    wide, rolled = Tile(128, 256, 2, 4, 1, 1, phase=64), Tile(128, 256, 2, 4, 1, 1, True, phase=64)
-    big, tall = Tile(128, 256, 2, 4, 1, 1), Tile(256, 128, 4, 2, 1, 1, phase=64)
-    square, square64 = Tile(128, 128, 2, 4, 1, 1), Tile(128, 128, 2, 4, 1, 1, phase=64)
-    pair, rolled_pair = Tile(128, 128, 2, 2, 2, 1, phase=64), Tile(128, 128, 2, 2, 2, 1, True, phase=64)
-    if card == "75":
-        return [wide, square64, pair, tall] if dtype == "int8" else [wide, square, pair, tall]
-    if dtype == "float8":
-        small = Tile(64, 128, 2, 4, 2, 1, phase=64), Tile(128, 128, 4, 2, 1, 1, phase=64)
-        return [square64, Tile(128, 128, 2, 4, 1, 1, True, phase=64), square, *small, wide]
-    if dtype == "tf32":
-        return [wide, square, rolled, pair, rolled_pair]
-    return [wide, big, rolled, pair, rolled_pair] + [tall] * (dtype == "bfloat16")
+
+def candidates(card: str, dtype: str) -> list:
+    """Tiles to time: the model's, and others that may be as fast."""
+    from tilewise.kernels.mma_gemm.mma_sync.model import MmaTile as Tile
+    from tilewise.kernels.mma_gemm.mma_sync.model import tiles_of
+
+    size = {"tf32": 4, "int8": 1, "float8": 1}.get(dtype, 2)
+    tiles = [replace(tile, share=1) for tile in tiles_of(dtype, size, f"sm_{card}")]
+    wide, square = Tile(128, 256, 2, 4, 1, 1, phase=64, along=1), Tile(128, 128, 2, 4, 1, 1, phase=64)
+    pair = Tile(128, 128, 2, 2, 2, 1, phase=64, along=1)
+    extra = [] if dtype == "float8" else [wide, replace(wide, rows=256, cols=128, warps_m=4, warps_n=2), square, pair]
+    return tiles + [tile for tile in extra if all(shape(tile) != shape(x) for x in tiles)]
+
+
+def shape(tile):
+    """All that a text depends on."""
+    return replace(tile, share=1, along=0)
 
 
 # --- a child: one card ---
@@ -120,7 +122,7 @@ def by_tile(torch, M, N, P, how, tile):
 
     def config(problem, machine, requested=False):
         every = model.timed(model.tables(problem, machine, True))
-        found = [one for one, _ in every if replace(one.tile, share=1) == tile]
+        found = [one for one, _ in every if shape(one.tile) == shape(tile)]
         return 1e-9, found[0]
 
     usual, model.best_config = model.best_config, config
@@ -153,6 +155,54 @@ def runner(torch, machine, M, N, P, name, tile):
     return lambda: (launcher(stream, **where), scratch)[0]
 
 
+LIMIT = """
+extern "C" __global__ void limit(const unsigned* bits, Sum* out, int times) {
+    Sum sums[4][8][4];
+    for (int i = 0; i < 128; ++i) sums[i / 32][i / 4 % 8][i % 4] = 0;
+    unsigned m[4][4], n[8][2], at = threadIdx.x * 7 + blockIdx.x;
+    for (int i = 0; i < 16; ++i) m[i / 4][i % 4] = bits[(at = at * 5 + 3) % 4096];
+    for (int i = 0; i < 16; ++i) n[i / 2][i % 2] = bits[(at = at * 5 + 3) % 4096];
+    for (int r = 0; r < times; ++r) {
+        #pragma unroll
+        for (int i = 0; i < 4; ++i)
+            #pragma unroll
+            for (int j = 0; j < 8; ++j) multiply(sums[i][j], m[i], n[j]);
+    }
+    Sum all = 0;
+    for (int i = 0; i < 128; ++i) all += sums[i / 32][i / 4 % 8][i % 4];
+    if (all == 12345) *out = all;
+}
+"""
+
+
+def limit(torch, machine, bits):
+    """(a function that queues products of fragments in registers and nothing else, its multiply-add steps); the
+    fragments of `bits` all differ, since the compiler merges equal products."""
+    import ctypes
+
+    from tilewise.backends.cuda.launcher import Launcher
+    from tilewise.core.recipe import Address, Launch, Recipe
+    from tilewise.kernels.mma_gemm.mma_sync.text import generation
+    from tilewise.kernels.shared.fragments import ATOMS, product_of_fragments
+
+    name, times = str(bits.dtype).removeprefix("torch."), 2000
+    dtype = _dtype(name)
+    head = f"typedef {'int' if name == 'int8' else 'float'} Sum;\n"
+    text = head + product_of_fragments(dtype, ATOMS[name].k, generation(machine.arch)) + LIMIT
+    given = (Address("M"), Address("P"), ctypes.c_int(times))
+    launch = Launch.of(text, "limit", (machine.units,), (256,), given)
+    launcher, out = Launcher(Recipe((launch,)), "cuda:0"), torch.zeros(16, device="cuda")
+    stream = torch.cuda.current_stream().cuda_stream
+    steps = machine.units * 8 * times * 32 * 16 * 8 * ATOMS[name].k
+    return lambda: (launcher(stream, M=bits.data_ptr(), P=out.data_ptr()), out)[0], steps
+
+
+def _dtype(name):
+    from tilewise.algebra.dtypes import DTYPES, FLOAT8
+
+    return DTYPES.get(name) or FLOAT8[name]
+
+
 def described(tile, arch):
     warps, rolling = f"{tile.warps_m}x{tile.warps_n}", " rolling" if tile.rolling else ""
     return f"{tile.rows}x{tile.cols}w{warps}r{tile.resident}p{tile.phase}s{tile.stages(arch)}{rolling}"
@@ -161,33 +211,26 @@ def described(tile, arch):
 LAYOUTS = {"KK": (False, True), "NN": (False, False), "TT": (True, True), "TN": (True, False)}
 
 
-ROUNDING = "static __device__ __forceinline__ void round_word(unsigned& word) {}\n"
-
-
 def child(card: str, names: str, job: str, seconds: float) -> int:
     import torch
 
-    import tilewise.kernels.mma_gemm.mma_sync.text as text
-    import tilewise.kernels.shared.fragments as fragments
     from tilewise.backends.cuda.device import describe
 
     machine, wrong = describe("cuda:0"), 0
-    if ":" in names:  # without rounding to tf32, or without promoting sums of 8-bit floats: to see what it costs
-        names = names.split(":")[0]
-        fragments.ROUNDING, text.FLOAT8 = ROUNDING, {}
     for name in names.split(","):
         if job == "check":
             wrong += check(torch, machine, card, name, seconds)
             continue
-        for layout in ("KK", "NN"):
-            timed(torch, card, name, layout, machine)
+        for size in (4096, 8192, 4097) if card == "80" and name.endswith("float16") else (4096,):
+            for layout in ("KK", "NN"):
+                timed(torch, card, name, layout, machine, size)
     return int(wrong > 0)
 
 
 def check(torch, machine, card, name, seconds):
     wrong, arch = 0, machine.arch
     for number, tile in enumerate(candidates(card, name)):
-        if tile.stages(arch) < 2 + tile.rolling or (number > 1 and card == "86"):
+        if not tile.fits(arch) or (number > 1 and card == "86"):
             continue
         for layout, transposed in LAYOUTS.items():
             if layout in ("TT", "TN") and number:
@@ -210,54 +253,58 @@ def check(torch, machine, card, name, seconds):
     return wrong + bad
 
 
-def timed(torch, card, name, layout, machine):
+def timed(torch, card, name, layout, machine, size):
+    """Rates of the plan's choice and, at 4096, of each candidate, and of the instruction alone, in turns."""
     import tilewise as tw
 
-    size, transposed = 4096, LAYOUTS[layout]
-    kind = {"tf32": "float32", "float8": "float8_e4m3fn"}.get(name, name)
+    kind, transposed = {"tf32": "float32", "float8": "float8_e4m3fn"}.get(name, name), LAYOUTS[layout]
     made = []
     for side in range(2):
-        x = (
-            torch.randint(-128, 128, (size, size), device="cuda")
-            if name == "int8"
-            else torch.randn(size, size, device="cuda")
-        )
+        x = torch.randn(size, size, device="cuda")
+        x = torch.randint_like(x, -128, 128) if name == "int8" else x
         x = x.to(getattr(torch, kind))
         made.append(x.T if transposed[side] else x)
     M, N = made
     result = {"int8": torch.int32, "float8": torch.float32}.get(name, M.dtype)
     P = torch.empty(size, size, device="cuda", dtype=result)
-    limit = LIMITS.get(f"{card} {name}") or LIMITS[name]
-    ways = {"plan": lambda: tw.matmul(M, N, out=P, **options(name))}
+    alone, steps = limit(torch, machine, M)
+    runs = {"limit": (alone, steps)}
     try:
-        ways["plan"]()
+        tw.matmul(M, N, out=P, **options(name))
         plan = tw.plan(M, N, **options(name))
-        ways[f"plan: {plan.kernel} {plan.config.spec() if hasattr(plan.config, 'spec') else ''}"] = ways.pop("plan")
+        spec = plan.config.spec() if hasattr(plan.config, "spec") else ""
+        runs[f"plan: {plan.kernel} {spec}"] = lambda: tw.matmul(M, N, out=P, **options(name)), size**3
     except Exception as error:
-        print(f"| sm_{card} {name} {layout} | plan | {str(error)[:200]} |", flush=True)
-        ways = {}
-    for tile in candidates(card, name):
-        if tile.stages(machine.arch) < 2 + tile.rolling:
+        print(f"| sm_{card} {name} {layout} {size} | plan | {str(error)[:200]} |", flush=True)
+    for tile in candidates(card, name) if size == 4096 else ():
+        if not tile.fits(machine.arch):
             continue
         try:
-            ways[described(tile, machine.arch)] = runner(torch, machine, M, N, P, name, tile)
+            runs[described(tile, machine.arch)] = runner(torch, machine, M, N, P, name, tile), size**3
         except Exception as error:
             print(f"| sm_{card} {name} {layout} | {described(tile, machine.arch)} | {str(error)[:160]} |", flush=True)
-    best = dict.fromkeys(ways, 1e9)
-    for _ in range(3):
-        for way, run in ways.items():
+    spent = in_turns(torch, runs)
+    rates = {way: 2e-9 * steps / spent[way] for way, (_, steps) in runs.items()}
+    for way, rate in sorted(rates.items(), key=lambda pair: -pair[1]):
+        print(f"| sm_{card} {name} {layout} {size} | {way} | {rate:.0f} | {rate / rates['limit']:.3f} |", flush=True)
+
+
+def in_turns(torch, runs):
+    """The median milliseconds of each, of five turns; before each turn the card rests, so that none pays with its clock
+    for the power that the one before drew."""
+    spent = {way: [] for way in runs}
+    for _ in range(5):
+        for way, (run, _) in runs.items():
+            time.sleep(0.01)
             run()
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record()
-            for _ in range(4):
+            for _ in range(3):
                 run()
             end.record()
             end.synchronize()
-            best[way] = min(best[way], start.elapsed_time(end) / 4)
-            time.sleep(0.003)
-    for way, spent in sorted(best.items(), key=lambda pair: pair[1]):
-        rate = 2 * size**3 / spent * 1e-9
-        print(f"| sm_{card} {name} {layout} | {way} | {rate:.0f} | {rate / limit:.2f} |", flush=True)
+            spent[way].append(start.elapsed_time(end) / 3)
+    return {way: sorted(every)[2] for way, every in spent.items()}
 
 
 def start(card: str, names: str, job: str, seconds: float) -> subprocess.Popen:
@@ -281,21 +328,13 @@ def main() -> int:
     budget = float(sys.argv[1]) if len(sys.argv) > 1 else 230.0
     began, failed, tables = time.monotonic(), 0, []
     kinds = [(card, name) for card, names in DTYPES.items() for name in names]
-    kinds += [("80", "tf32:not rounded"), ("89", "float8:not promoted")]
-    running = [start(card, name, "check", budget * 0.15 if ":" not in name else 0) for card, name in kinds]
+    running = [start(card, name, "check", budget * 0.15) for card, name in kinds]
     for process in running:
         print(ended(process, budget * 0.6 - (time.monotonic() - began)), end="", flush=True)
-        failed += process.returncode != 0 and ":" not in process.args[4]
+        failed += process.returncode != 0
     print(f"checked after {time.monotonic() - began:.0f} s", flush=True)
-    for card, names in (
-        ("80", "int8,bfloat16,tf32"),
-        ("75", "float16,int8"),
-        ("89", "float8,int8,bfloat16"),
-        *kinds[-2:],
-    ):
-        process = start(card, names, "time", 0)
-        said, name = ended(process, budget - (time.monotonic() - began)), names.split(":")[0]
-        tables.append(said.replace(f" {name} ", f" {names} ") if ":" in names else said)
+    for card, names in TIMED:
+        tables.append(ended(start(card, names, "time", 0), budget - (time.monotonic() - began)))
     print(f"bars: {BARS}")
     print("| as card | by | T/s | share of the limit |\n| --- | --- | --- | --- |")
     print("".join(tables), end="")

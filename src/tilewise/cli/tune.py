@@ -17,6 +17,10 @@ from tilewise.core.machine import Machine
 from tilewise.core.tuning import TunedTable, slug, table_of
 from tilewise.system.cache import cache_folder
 from tilewise.system.output import check_output, write_whole
+from tilewise.system.version import __version__
+
+# what `--share` writes of a card
+SHARED = ("name", "arch", "units", "bandwidth", "resident_threads", "step_rates", "tensor_rates", "source")
 
 
 @click.command("tune")
@@ -27,11 +31,12 @@ from tilewise.system.output import check_output, write_whole
 @click.option("--restart", is_flag=True, help="Measure again what was measured before.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of the plans' one.")
 @click.option("--calibrate", is_flag=True, help="Time every kernel on drawn products, and correct the cost models.")
+@click.option("--share", type=click.Path(path_type=Path), help="Write the card's figures and the table to this file.")
 @click.option("--seed", type=click.IntRange(0), help="Seed of the drawn products; by default the time.")
 @json_option
 def command(
     dtypes: str, shapes: str | None, seconds: float, rounds: int, restart: bool, output: Path | None, calibrate: bool,
-    seed: int | None, as_json: bool,
+    share: Path | None, seed: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure the configs that the cost model expects to be near the best, and record the fastest.
 
@@ -40,14 +45,20 @@ def command(
 
     With --calibrate products of every dtype, semiring and size are drawn for --seconds, every kernel that takes one is
     timed, and the fitted error of each cost model goes into the table and corrects expected times.
+
+    With --share the card's figures and everything in its table are also written to a file, for plans of a card that the
+    reader does not have: no name of a user, a host or a folder is in it.
     """
     from tilewise.algebra.dtypes import dtype_named
     from tilewise.backends.cuda.device import describe
     from tilewise.bench.tune import suite, tune
     from tilewise.core.problem import parse_shape
 
+    if share:
+        check_output(share)
     if calibrate:
-        _calibrate(seconds, int(time.time()) if seed is None else seed, output, as_json)
+        machine, table = _calibrate(seconds, int(time.time()) if seed is None else seed, output, as_json)
+        _share(share, machine, table)
         return
     wanted = tuple(dtype_named(name.strip()).name for name in dtypes.split(","))
     products = suite(wanted, tuple(parse_shape(text) for text in shapes.split(",")) if shapes else ())
@@ -66,6 +77,7 @@ def command(
             _write(path, table.to_json())
             rows.append(_row(f"{dtype} {case.name}", key, entry))
     describe.cache_clear()
+    _share(share, machine, table)
     _print(machine.name, path, rows, len(table.entries), as_json)
 
 
@@ -119,7 +131,16 @@ def _write(path: Path, document: Any) -> None:
     write_whole(path, text + "\n")
 
 
-def _calibrate(seconds: float, seed: int, output: Path | None, as_json: bool) -> None:
+def _share(path: Path | None, machine: Machine, table: TunedTable) -> None:
+    """Write a card's figures and its table, if a file was given."""
+    if path is None:
+        return
+    figures = {name: getattr(machine, name) for name in SHARED}
+    _write(path, {"tilewise": __version__, "figures": figures, "table": table.to_json()})
+    remark(f"{machine.name}: its figures and {len(table.entries)} classes are in {path}")
+
+
+def _calibrate(seconds: float, seed: int, output: Path | None, as_json: bool) -> tuple[Machine, TunedTable]:
     from tilewise.backends.cuda.device import describe
     from tilewise.bench.calibrate import measured
     from tilewise.kernels.calibration import corrected_seconds, with_fits
@@ -150,9 +171,10 @@ def _calibrate(seconds: float, seed: int, output: Path | None, as_json: bool) ->
         )
     if as_json:
         print_json({"table": str(path), "seed": seed, "products": len(found), "choices": rows})
-        return
+        return machine, table
     for row in rows:
         models = "corrected models" if row["corrected"] else "models as they are"
         share = f"{row['within_a_tenth_of_the_best']:.0%} of choices within a tenth of the best kernel"
         remark(f"{models}: {share}, the worst {row['worst']:.2f} times its time")
     remark(f"{len(found)} products, {len(table.fits)} fits in {path}")
+    return machine, table

@@ -205,9 +205,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
     #pragma unroll
     for (int i = 0; i + 1 < MATS; ++i) round_read(held, 0, i);
 #endif
-    for (int phases = (stop - begin + BLOCK_K - 1) / BLOCK_K; phases > 0; --phases, left -= BLOCK_K) {
+    int phases = (stop - begin + BLOCK_K - 1) / BLOCK_K;
+#if PEELED  // phases without bounds checks in a loop of their own, which has no branch: fragments are then read between products
+    for (; whole && left >= BLOCK_K; --phases, left -= BLOCK_K) {
         unsigned next = here + STAGE_BYTES == end ? stages : here + STAGE_BYTES;
-        if (whole && left >= BLOCK_K)
+        run_phase<false>(sums, held, from_m, from_n, M, N, 0, 0, 0, here, next, filling, lane_m, lane_n);
+        here = next;
+        filling = filling + STAGE_BYTES == end ? stages : filling + STAGE_BYTES;
+    }
+#endif
+    for (; phases > 0; --phases, left -= BLOCK_K) {
+        unsigned next = here + STAGE_BYTES == end ? stages : here + STAGE_BYTES;
+        if (!PEELED && whole && left >= BLOCK_K)
             run_phase<false>(sums, held, from_m, from_n, M, N, 0, 0, 0, here, next, filling, lane_m, lane_n);
         else
             run_phase<true>(

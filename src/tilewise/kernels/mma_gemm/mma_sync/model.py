@@ -86,13 +86,18 @@ class MmaTile:
         each = whole if self.resident == 1 else (whole + 1024) // self.resident - 1024
         return min(5 * PHASE_BYTES // self.phase, each // self.stage_bytes)
 
+    def fits(self, arch: str) -> bool:
+        """Whether shared memory holds enough stages to copy one phase while another is multiplied."""
+        return self.stages(arch) >= 2 + self.rolling
+
     def takes(self, n_along_k: bool, vector: int) -> bool:
         """Whether registers suffice: a warp with 64 × 64 sums has none left for the addresses of many small copies,
-        nor, with N contiguous along k, for all of M's fragments."""
+        nor, with N contiguous along k, on Hopper for all of M's fragments (other cards' tiles have `along`)."""
         crowded = self.rows // self.warps_m * (self.cols // self.warps_n) >= 64 * 64
         if max(self.rows, self.cols) * self.phase // vector > 16 * self.threads:
             return False
-        return not crowded or (vector == 16 and (self.rolling or self.phase < PHASE_BYTES or not n_along_k))
+        spare = self.rolling or self.phase < PHASE_BYTES or not n_along_k or self.along > 0
+        return not crowded or (vector == 16 and spare)
 
     def shared_bytes(self, arch: str) -> int:
         return self.stages(arch) * self.stage_bytes
@@ -119,33 +124,56 @@ DOUBLES = (
     MmaTile(64, 64, 2, 2, 2, 0.8, True, 8),  # where shared memory is small
 )
 TILES: dict[int, tuple[MmaTile, ...]] = {1: BYTES, 2: SMALL, 4: FLOATS, 8: DOUBLES}  # Hopper's
-# Other cards' tiles. Shares of 128x128 and more are measured as such cards on an H200 (`tests/cuda/other_cards.py`), of
-# smaller tiles and float8 estimated.
-WIDE = MmaTile(128, 256, 2, 4, 1, 0.74, phase=64, along=0.66)
-TALL = MmaTile(256, 128, 4, 2, 1, 0.71, phase=64)
-PAIR = MmaTile(128, 128, 2, 2, 2, 0.66, phase=64, along=0.6)
-SQUARE, SMALLER, SMALLEST = (replace(x, share=y) for x, y in zip(SMALL[3:], (0.6, 0.52, 0.42), strict=True))
-FLOATS_80 = tuple(replace(x, share=y) for x, y in zip(FLOATS, (0.36, 0.33, 0.3), strict=True))
-TILES_80 = {
-    1: (
-        replace(WIDE, share=0.6, along=0.59),
-        replace(WIDE, share=0.58, along=0.62, rolling=True),
-        replace(SQUARE, share=0.45, phase=64),
-    ),
+# Other cards' tiles, with their shares as such cards on an H200 (`tests/cuda/other_cards.py`; of float8 estimated).
+# With 163 KB of shared memory a phase has whole lines of 128 bytes: copies of half lines take 2.6 times as many cycles
+# of shared memory as their bytes need. With 99 KB that would leave two stages, which is too few.
+WIDE, TALL = MmaTile(128, 256, 2, 4, 1, 0.795, along=0.8), MmaTile(256, 128, 4, 2, 1, 0.785, along=0.79)
+PAIR = MmaTile(128, 128, 2, 2, 2, 0.74, phase=64, along=0.72)
+SQUARE, SMALLER, SMALLEST = (replace(x, share=y) for x, y in zip(SMALL[3:], (0.655, 0.605, 0.49), strict=True))
+
+
+def _shared(tile: MmaTile, share: float, along: float, phase: int = PHASE_BYTES) -> MmaTile:
+    return replace(tile, share=share, along=along, phase=phase)
+
+
+TILES_80: dict[int, tuple[MmaTile, ...]] = {
+    1: (_shared(WIDE, 0.64, 0.7), _shared(SQUARE, 0.51, 0.54, 64)),
     2: (WIDE, TALL, PAIR, SQUARE, SMALLER, SMALLEST),
-    4: (replace(WIDE, share=0.57, along=0.47), replace(PAIR, share=0.48, along=0.5), *FLOATS_80),
+    4: (
+        _shared(WIDE, 0.65, 0.69),
+        _shared(PAIR, 0.58, 0.5, 64),
+        _shared(SQUARE, 0.49, 0.365),
+        _shared(SMALLER, 0.465, 0.53),
+        _shared(SMALLEST, 0.41, 0.38),
+    ),
     8: DOUBLES,
 }
-TILES_75 = {
-    1: (replace(TALL, share=0.77, along=0.82), replace(PAIR, share=0.8), replace(SQUARE, share=0.6, phase=64)),
-    2: (replace(PAIR, share=0.6, along=0.56), replace(SQUARE, share=0.55), MmaTile(64, 64, 2, 2, 2, 0.4)),
+TILES_86: dict[int, tuple[MmaTile, ...]] = {
+    1: (_shared(WIDE, 0.63, 0.69, 64), _shared(SQUARE, 0.52, 0.55, 64)),
+    2: (
+        _shared(WIDE, 0.8, 0.765, 64),
+        _shared(TALL, 0.79, 0.78, 64),
+        _shared(PAIR, 0.75, 0.715, 64),
+        SQUARE,
+        _shared(SMALLER, 0.465, 0.435),
+        replace(SMALLEST, share=0.37),
+    ),
+    4: (
+        _shared(WIDE, 0.595, 0.46, 64),
+        _shared(PAIR, 0.57, 0.5, 64),
+        _shared(SQUARE, 0.49, 0.365),
+        _shared(SMALLER, 0.38, 0.4),
+        _shared(SMALLEST, 0.325, 0.265),
+    ),
+    8: DOUBLES,
+}
+TILES_75: dict[int, tuple[MmaTile, ...]] = {
+    1: (_shared(TALL, 0.81, 0.79, 64), _shared(PAIR, 0.8, 0.78, 64), replace(SQUARE, share=0.6, phase=64)),
+    2: (_shared(PAIR, 0.595, 0.54, 64), _shared(SQUARE, 0.535, 0.55), MmaTile(64, 64, 2, 2, 2, 0.345)),
     4: (),
     8: (),
 }
-EARLIER: dict[int, dict[int, tuple[MmaTile, ...]]] = {
-    AMPERE: TILES_80,
-    TURING: TILES_75,
-}  # the first that a card reaches
+EARLIER = {86: TILES_86, AMPERE: TILES_80, TURING: TILES_75}  # the first that a card reaches
 PROMOTED = (
     replace(SQUARE, share=0.45, phase=64, rolling=True),
     replace(SQUARE, share=0.4, phase=64),
@@ -282,7 +310,7 @@ def _table_of(rate: str, size: int, machine: Machine, requested: bool) -> tuple[
     hopper = arch_number(machine.arch) == HOPPER
     fitted = dict(zip(TILES[size], figures.shares, strict=True)) if hopper else {}
     for tile in tiles_of(rate, size, machine.arch):
-        if tile not in among or tile.stages(machine.arch) < 2 + tile.rolling:
+        if tile not in among or not tile.fits(machine.arch):
             continue
         full = (figures.alone**4 + tile.resident**4) ** 0.25 / tile.resident  # of a full multiprocessor, over its cores
         share = fitted.get(tile, full)

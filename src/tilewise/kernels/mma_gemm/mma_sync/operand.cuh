@@ -56,11 +56,12 @@ struct Operand {
         if (part > 0) return;  // all of them at once, so that they arrive while the phase is multiplied
         parts = 1;
 #endif
+        const bool even = PEELED && EVERY % (SIZE == 1 && !ALONG_K ? 16 : 8) == 0;  // all its lines have one swizzle
         const unsigned char* there = from + COPIES * part / parts * EVERY * lead;
         #pragma unroll
         for (int i = COPIES * part / parts; i < COPIES * (part + 1) / parts; ++i, there += EVERY * lead) {
             int at = line + i * EVERY;
-            unsigned to = tile + at * LINE_BYTES + ((start >> 4 ^ swizzle(at)) << 4) + (start & 15);
+            unsigned to = tile + at * LINE_BYTES + ((start >> 4 ^ swizzle(even ? line : at)) << 4) + (start & 15);
             int lines_left = ALONG_K ? inside : left, more = (ALONG_K ? left : inside) * SIZE - start;
             int valid = at < lines_left && more > 0 ? min(more, VECTOR_BYTES) : 0;
 #if REGISTER_STAGED

@@ -64,6 +64,7 @@ def render_mma_sync(
         "GROUP": GROUP,
         "PHASE_BYTES": tile.phase,
         "REGISTER_STAGED": staged,
+        "PEELED": not staged and arch != 90,
         "BYTE_PAIRS": size == 1 and arch != 90,
         "PROMOTED": dtype.name in FLOAT8,
         "STEP_K": step,
@@ -119,7 +120,7 @@ def texts(problem: Problem, machine: Machine) -> Iterator[str]:
     tiles, vectors = in_the_set(tensor_name(problem, machine), dtype.itemsize, machine)
     for tile in tiles:
         stages = tile.stages(machine.arch)
-        if stages < 2 + tile.rolling:
+        if not tile.fits(machine.arch):
             continue
         for m_along_k, n_along_k, vector in product((False, True), (False, True), vectors):
             if vector < dtype.itemsize or not tile.takes(n_along_k, vector):
