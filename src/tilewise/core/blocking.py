@@ -45,6 +45,10 @@ class Blocking(NamedTuple):
     amx: bool = False  # the microkernel multiplies AMX tiles
     rounds: bool = False  # the microkernel rounds its sums to P's dtype: KC is all of k
 
+    def rate(self, dtype: str) -> str:
+        """The name of the machine's rate: AMX multiplies float32 as three bfloat16 each, by six products."""
+        return "float32 as bfloat16" if self.amx and dtype == "float32" else dtype
+
     def computed_share(self, m: int) -> float:
         """The fraction of P's tiles that is computed, for a P of m rows."""
         panels, across = -(-m // self.MR), -(-m // self.NR)

@@ -66,11 +66,12 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
             raise UsageError(f"{error}; on the CPU there are reference, {', '.join(FAMILIES)}") from None
         raise DeviceError(f"kernel={kernel!r} runs on a card: pass device='cuda', or leave kernel= out on the CPU")
     steps = problem.steps // 2 if problem.symmetric else problem.steps
-    floor, bound = machine.floor(steps, problem.least_bytes, problem.dtype.name)
     compiled = machine.vector_bytes > 0 and has_kernel(problem) and (problem.k > 0 or problem.return_arg)
     if kernel == "reference" or not compiled:
+        floor, bound = machine.floor(steps, problem.least_bytes, problem.dtype.name)
         return replace(_by_reference(problem, machine, kernel, tile), floor=floor, bound=bound, predicted=floor)
     cut = choose(problem, machine, kernel)
+    floor, bound = machine.floor(steps, problem.least_bytes, cut.rate(problem.dtype.name))
     packed_bytes = (cut.MC + cut.NC) * cut.KC * problem.algebra.partial.itemsize
     geometry = Geometry((1, 1), cut.MC, cut.NC, cut.KC, packed_bytes)
     plan = assemble(problem, machine, "cpu", cut.kernel, FAMILIES[cut.kernel].idea, cut.NR, geometry)

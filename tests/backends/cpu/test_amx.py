@@ -12,6 +12,7 @@ from poisoned import targets_on
 import tilewise as tw
 from seeds import next_seed, sample_size
 from tilewise.backends.cpu import limits
+from tilewise.backends.cpu.kernels.interleaved import model
 from tilewise.backends.cpu.runtime.systems import linux, system_of
 from tilewise.backends.cpu.runtime.target import host_target, probed
 
@@ -146,3 +147,107 @@ def test_without_permission_vectors_are_used_and_the_plan_has_the_reason(monkeyp
 class Refusing(linux.Linux):
     def permits_amx(self) -> bool:
         return False
+
+
+@pytest.fixture
+def small_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Float32 is split from sizes on that take less time than those for which it pays."""
+    monkeypatch.setitem(model.AMX_LEAST, 4, (160, 64, 2**24))
+
+
+def split(m: int, k: int, n: int) -> bool:
+    plan = tw.plan(np.zeros((m, k), np.float32), np.zeros((k, n), np.float32))
+    return plan.blocking is not None and plan.blocking.amx
+
+
+SPLIT_SHAPES = [(250, 700, 260), (161, 1300, 165), (200, 65, 2000), (333, 769, 171)]
+VALUES = {
+    "plain": lambda x, rng: x,
+    "positive": lambda x, rng: np.abs(x),
+    "wide": lambda x, rng: x * 2.0 ** rng.integers(-60, 60, x.shape),
+    "rows apart": lambda x, rng: x * 2.0 ** -rng.integers(0, 100, (len(x), 1)),
+    "wider than a panel": lambda x, rng: x * 2.0 ** rng.integers(-140, 120, x.shape),
+    "subnormal": lambda x, rng: x * 2.0**-130,
+    "huge": lambda x, rng: x * 2.0**125,
+    "sparse": lambda x, rng: x * (rng.random(x.shape) < 0.03),
+}
+
+
+@here
+@pytest.mark.usefixtures("small_split")
+@pytest.mark.parametrize("values", VALUES)
+def test_float32_as_three_bfloat16_has_sgemms_error(values: str) -> None:
+    """Beside the sum of magnitudes: of each cell within the bound of a chain of roundings, and in the mean no larger
+    than by fused multiply-adds."""
+    rng = np.random.default_rng(next_seed())
+    layouts = itertools.cycle(itertools.product(("rows", "columns", "apart"), repeat=2))
+    for m, k, n in SPLIT_SHAPES:
+        assert split(m, k, n)
+        M = VALUES[values](rng.standard_normal((m, k)), rng).astype(np.float32)
+        N = rng.standard_normal((k, n)) * (2.0**-100 if values == "huge" else 1)
+        N, lies = N.astype(np.float32), next(layouts)
+        exact = M.astype(np.float64) @ N.astype(np.float64)
+        scale = np.abs(M).astype(np.float64) @ np.abs(N).astype(np.float64) * 2.0**-24 + 2.0**-146
+        if np.abs(exact).max() > 1e38:
+            continue
+        made = [tw.matmul(laid(M, lies[0]), laid(N, lies[1]), precision=p) for p in ("high", "ieee")]
+        errors = [np.abs(P - exact) / scale for P in made]
+        assert errors[0].max() <= 4 + k**0.5, (m, k, n)
+        assert errors[0].mean() <= 1.05 * errors[1].mean() + 0.02, (m, k, n)
+
+
+@here
+@pytest.mark.usefixtures("small_split")
+def test_float32_with_inf_and_nan_is_as_precision_ieee_has_it() -> None:
+    rng = np.random.default_rng(next_seed())
+    for m, k, n in SPLIT_SHAPES:
+        M, N = rng.standard_normal((m, k)).astype(np.float32), rng.standard_normal((k, n)).astype(np.float32)
+        M[3, 5], M[m - 1, k - 1], N[7, 9], N[k - 1, 0], M[40, 2], N[2, 50] = (
+            np.inf,
+            -np.inf,
+            np.nan,
+            np.inf,
+            3e30,
+            1e-44,
+        )
+        high, ieee = (tw.matmul(M, N, precision=p) for p in ("high", "ieee"))
+        assert (np.isnan(high) == np.isnan(ieee)).all()
+        assert (high[np.isinf(ieee)] == ieee[np.isinf(ieee)]).all()
+        finite = np.isfinite(ieee)
+        scale = np.abs(np.nan_to_num(M, posinf=0, neginf=0)) @ np.abs(np.nan_to_num(N, posinf=0))
+        assert (np.abs(high[finite] - ieee[finite]) <= 1e-6 * k**0.5 * scale[finite]).all()
+
+
+@here
+@pytest.mark.usefixtures("small_split")
+def test_float32_onto_P_symmetric_and_by_any_number_of_threads() -> None:
+    rng = np.random.default_rng(next_seed())
+    M, N = rng.standard_normal((301, 903)).astype(np.float32), rng.standard_normal((903, 402)).astype(np.float32)
+    begun = rng.standard_normal((301, 402)).astype(np.float32)
+    out, product = begun.copy(), tw.matmul(M, N)
+    tw.matmul(M, N, out=out, accumulate=True)
+    assert np.allclose(out, begun + product, rtol=1e-6, atol=1e-5)
+    gram = tw.matmul(M, M.T)
+    assert (gram == gram.T).all()
+    assert np.allclose(gram, M.astype(float) @ M.T.astype(float), rtol=1e-6, atol=1e-4)
+    for threads in (1, 2, 3):
+        tw.set_num_threads(threads)
+        try:
+            assert (tw.matmul(M, N) == product).all()
+        finally:
+            tw.set_num_threads(None)
+
+
+@here
+@pytest.mark.usefixtures("small_split")
+def test_float32_by_precision_ieee_or_in_a_stated_order_is_not_split() -> None:
+    M, N = np.ones((509, 509), np.float32), np.ones((509, 509), np.float32)
+    assert "three bfloat16" in str(tw.plan(M, N))
+    for keywords in (
+        {"precision": "ieee"},
+        {"precision": "tf32"},
+        {"reproducible": "everywhere"},
+        {"dtype": "float64"},
+    ):
+        assert "three bfloat16" not in str(tw.plan(M, N, **keywords)), keywords
+    assert "three bfloat16" not in str(tw.plan(M, M.T, reproducible="everywhere"))

@@ -64,7 +64,7 @@ class Kernel:
         self.result = problem.result.numpy
         self.dtypes = problem.dtype_m.numpy, problem.dtype_n.numpy
         # a heavy step takes as long as a vector of light ones, and longer; AMX multiplies sixteen vectors at a time
-        self.lanes = 1 if a.heavy else a.lanes * (AMX_VECTORS if a.amx else 1)
+        self.lanes = 1 if a.heavy else a.lanes * (AMX_VECTORS if a.amx and not a.splits else 1)
 
 
 def _kernel_of(problem: Problem, cut: Blocking, target: Target) -> Kernel:

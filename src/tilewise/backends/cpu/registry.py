@@ -19,7 +19,7 @@ from tilewise.backends.cpu.kernels.dots import DOTS
 from tilewise.backends.cpu.kernels.few_columns import FEW_COLUMNS
 from tilewise.backends.cpu.kernels.few_rows import FEW_ROWS
 from tilewise.backends.cpu.kernels.interleaved import INTERLEAVED
-from tilewise.backends.cpu.kernels.interleaved.model import amx_blocks, k_of_word, rounds_sums, uses_amx
+from tilewise.backends.cpu.kernels.interleaved.model import SPLIT_ROWS, amx_blocks, k_of_word, rounds_sums, uses_amx
 from tilewise.backends.cpu.kernels.packed import PACKED
 from tilewise.backends.cpu.kernels.packed.model import SYMMETRIC
 from tilewise.backends.cpu.kernels.packed_n import PACKED_N
@@ -157,6 +157,7 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
     NC = max(1, 16384 // itemsize // NR) * NR
     if amx:
         KC, NC, group = amx_blocks(problem, rounds)
+        MC = SPLIT_ROWS if problem.dtype_m.itemsize == 4 else MC
     elif k_pack > 1:  # N is in cache anyway, and longer rows of P are written
         group = max(group, NEAR // (INT32.itemsize * -(-min(KC, problem.k) // k_pack)) // NR * NR)
     symmetric = problem.symmetric and family in (PACKED, INTERLEAVED) and not problem.return_arg

@@ -18,7 +18,7 @@ WORD = 64  # columns packed at a time
 
 
 def bits_module(a: Arithmetic) -> str:
-    return module_around(a, pack_m_function(a, a.MR), pack_bits_function(a), write_bits_function(a))
+    return module_around(a, [pack_m_function(a, a.MR), pack_bits_function(a)], write_bits_function(a))
 
 
 def pack_bits_function(a: Arithmetic) -> IRFunction:

@@ -1,5 +1,5 @@
-"""`interleaved`: plus_times of integers of one and two bytes, and with AMX of bfloat16, any strides, where one
-instruction multiplies and adds several k."""
+"""`interleaved`: plus_times of integers of one and two bytes, and with AMX of bfloat16 and float32, any strides, where
+one instruction multiplies and adds several k."""
 
 from __future__ import annotations
 
@@ -15,33 +15,43 @@ STEPS = 2**14  # from this many steps on packing pays
 AMX_ROW, AMX_DEPTH = 64, 2048  # bytes of k: of a tile, and of a strip
 ROUNDED_DEPTH = 4096  # bytes of k up to which all of k is one strip, so that the microkernel rounds its sums
 AMX_NEAR, AMX_FAR = 2**20, 2**24  # bytes of packed N: of a group, which stays in L2, and of all groups
+SPLIT_K, SPLIT_ROWS, SPLIT_NEAR = 512, 256, 3 * 2**18  # of float32: k of a strip, rows of a packed block, and a group
 AMX_FEW = 12  # least rows and columns: fewer leave most of a tile of 16 empty
-AMX_LEAST = {1: (32, 2**17), 2: (8, 2**15)}  # least k and steps for which packing pays, by bytes of an element
+# least rows and columns, k, and steps for which packing pays, by bytes of an element; of float32 with 16 threads, where
+# 2048^3 takes 0.94 of the time of vectors and 2159x1348x1701 1.18 times (with one thread it pays from 256^3 on)
+AMX_LEAST = {1: (AMX_FEW, 32, 2**17), 2: (AMX_FEW, 8, 2**15), 4: (512, 256, 2**33)}
 
 __all__ = ["IDEA", "KC", "k_of_word", "k_pack", "suits", "takes", "tasks"]
 
 
 def is_for_amx(problem: Problem, tile: RegisterTile) -> bool:
-    """Whether AMX multiplies such numbers: bfloat16 into float32, bytes into integers of up to 32 bits."""
-    if not tile.matrix_tiles or problem.return_arg or not problem.semiring.multiplies:
+    """Whether AMX multiplies such numbers: bfloat16 into float32, bytes into integers of up to 32 bits, and float32, as
+    the sum of three bfloat16 each, unless `precision="ieee"`."""
+    if not tile.matrix_tiles or problem.return_arg or problem.ordered or not problem.semiring.multiplies:
         return False
     partial, sources = problem.algebra.partial, (problem.dtype_m, problem.dtype_n)
     if partial.kind in "iu":
         return partial.itemsize <= 4 and all(x.kind in "iu" and x.itemsize == 1 for x in sources)
-    return partial.name == "float32" and all(x.name == "bfloat16" for x in sources)
+    names = {x.name for x in sources}
+    return partial.name == "float32" and (names == {"bfloat16"} or (names == {"float32"} and is_split(problem)))
+
+
+def is_split(problem: Problem) -> bool:
+    """Whether float32 is multiplied as three bfloat16 each where AMX takes it."""
+    return problem.precision == "high" and problem.result.name == "float32"
 
 
 def uses_amx(problem: Problem, tile: RegisterTile) -> bool:
     """Whether AMX multiplies them, and faster than the kernels that read thin operands in place."""
     if not is_for_amx(problem, tile):
         return False
-    m, k, n, (least_k, least_steps) = problem.m, problem.k, problem.n, AMX_LEAST[problem.dtype_m.itemsize]
-    return min(m, n) >= AMX_FEW and k >= least_k and m * k * n >= least_steps
+    m, k, n, (least, least_k, least_steps) = problem.m, problem.k, problem.n, AMX_LEAST[problem.dtype_m.itemsize]
+    return min(m, n) >= least and k >= least_k and m * k * n >= least_steps
 
 
 def k_of_word(problem: Problem, tile: RegisterTile) -> int:
     """Consecutive k per packed 32-bit word, with AMX or vector instructions."""
-    return 4 // problem.dtype_m.itemsize if uses_amx(problem, tile) else k_pack(problem, tile)
+    return (4 if problem.dtype_m.itemsize == 1 else 2) if uses_amx(problem, tile) else k_pack(problem, tile)
 
 
 def k_pack(problem: Problem, tile: RegisterTile) -> int:
@@ -75,7 +85,8 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if uses_amx(problem, tile):
-        return "AMX multiplies tiles of 16 x 16" if view.preferred and not is_dot(view) else ""
+        how = ", float32 as three bfloat16 each: precision='ieee' does without" if problem.dtype_m.itemsize == 4 else ""
+        return f"AMX multiplies tiles of 16 x 16{how}" if view.preferred and not is_dot(view) else ""
     depth = k_pack(problem, tile)
     thin = problem.light and min(view.m, view.n) <= 16 // depth  # packing costs more than the product
     pays = view.preferred and not thin and not is_dot(view) and view.m * view.k * view.n >= STEPS
@@ -96,9 +107,18 @@ def rounds_sums(problem: Problem, view: View) -> bool:
 
 def amx_blocks(problem: Problem, rounds: bool) -> tuple[int, int, int]:
     """KC, NC and the columns of a group: the packed N of a group stays in L2, and panels of M come from L3."""
+    if problem.dtype_m.itemsize == 4:
+        return _split_blocks(problem.k)
     itemsize = problem.dtype_m.itemsize
     strips = 1 if rounds else max(1, round(problem.k * itemsize / AMX_DEPTH))
     unit = AMX_ROW // itemsize
     KC = -(-problem.k // (unit * strips)) * unit
     panel = KC * itemsize * AMX_TILE[1]
     return KC, max(1, AMX_FAR // panel) * AMX_TILE[1], max(1, AMX_NEAR // panel) * AMX_TILE[1]
+
+
+def _split_blocks(k: int) -> tuple[int, int, int]:
+    """The same for float32, whose planes take 6 bytes for each element."""
+    KC = -(-k // (AMX_ROW // 2 * max(1, round(k / SPLIT_K)))) * (AMX_ROW // 2)
+    panel = 6 * KC * AMX_TILE[1]
+    return KC, max(1, AMX_FAR // panel) * AMX_TILE[1], max(1, SPLIT_NEAR // panel) * AMX_TILE[1]

@@ -253,6 +253,8 @@ class Interleave:
 
     def side_by_side(self, cells: list[str]) -> str:
         f, count, cell, kind = self.f, self.chunk, vector(self.cell, self.chunk), vector("i32", self.chunk)
+        if self.k_pack == 1:
+            return cells[0]
         if self.k_pack == 2:
             both = f.shuffle(cell, cells[0], cells[1], alternating(count))
             return f.op(f"bitcast {vector(self.cell, 2 * count)} {both} to {kind}")
@@ -318,7 +320,8 @@ class Interleave:
         f, most, total = self.f, self.f.sub(count, 1), ""
         for d in range(self.k_pack):
             place = f.at(self.size, lane, f.mul(f.add(k, f.lower(d, most)), step))
-            wide = f.op(f"zext {self.cell} {self.cells(f.load(self.kind, place, 1), 1)} to i32")
+            element = self.cells(f.load(self.kind, place, 1), 1)
+            wide = element if self.k_pack == 1 else f.op(f"zext {self.cell} {element} to i32")
             there = f.select(f.test("slt", d, count), "i32", wide, 0)
             moved = f.op(f"shl i32 {there}, {32 // self.k_pack * d}")
             total = f.op(f"or i32 {total}, {moved}") if total else moved

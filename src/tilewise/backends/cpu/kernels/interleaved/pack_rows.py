@@ -11,8 +11,8 @@ from tilewise.backends.cpu.kernels.shared.pack import transposed
 from tilewise.system.llvm_text import IRFunction
 
 
-def pack_rows_function(a: Arithmetic) -> IRFunction:
-    return _Rows(a, "pack_m", a.MR, a.source_m, False, False).function()
+def pack_rows_function(a: Arithmetic, name: str = "pack_m") -> IRFunction:
+    return _Rows(a, name, a.MR, a.source_m, False, False).function()
 
 
 class _Rows(Interleave):

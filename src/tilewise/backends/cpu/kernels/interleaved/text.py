@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from tilewise.backends.cpu.kernels.interleaved.pack import interleave_function
 from tilewise.backends.cpu.kernels.interleaved.pack_rows import pack_rows_function
+from tilewise.backends.cpu.kernels.interleaved.split import split_functions
 from tilewise.backends.cpu.kernels.packed.text import module_around, write_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 
 
 def interleaved_module(a: Arithmetic) -> str:
+    if a.splits:
+        return module_around(a, split_functions(a), write_function(a))
     pack_m = pack_rows_function(a) if a.amx else interleave_function(a, "pack_m", a.MR, a.source_m, flips=a.compensates)
     pack_n = interleave_function(a, "pack_n", a.width, a.source_n, sums=a.compensates)
-    return module_around(a, pack_m, pack_n, write_function(a))
+    return module_around(a, [pack_m, pack_n], write_function(a))

@@ -37,7 +37,8 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     own = needs_block(a) or not x.rows_of_P or (cut.symmetric and x.onto)
     whole = a.tracks_arg or a.bits or (a.ordered and x.onto)
     tasks_k, task_k = (1, k) if whole else split_k(m, k, n, cut.KC, a.ordered)
-    if x.workers > 1 and x.members == 1 and tasks_k == 1 and not own:
+    few_rows = cut.amx and m < 2 * x.workers * cut.MR  # less than two panels of M for each: P is cut along n, too
+    if x.workers > 1 and x.members == 1 and tasks_k == 1 and not (own or few_rows):
         return shared_strips(a, cut, x)
     own = own and tasks_k == 1
     task_m, task_n = pieces(m, n, max(1, x.workers // (x.members * tasks_k)), cut, own)

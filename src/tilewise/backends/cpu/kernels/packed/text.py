@@ -16,7 +16,8 @@ from functools import partial
 
 from tilewise.algebra.to_llvm import Value
 from tilewise.backends.cpu.kernels.packed.model import MIRRORED, needs_block
-from tilewise.backends.cpu.kernels.shared.amx_tile import amx_tile_function, configure, release
+from tilewise.backends.cpu.kernels.shared.amx_split_tile import AmxSplitTile
+from tilewise.backends.cpu.kernels.shared.amx_tile import AmxTile, configure, release
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, store
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
@@ -42,18 +43,17 @@ WRITE = (
 
 def packed_module(a: Arithmetic) -> str:
     pack_n = pack_function(a, a.width, a.source_n)
-    return module_around(a, pack_m_function(a, a.MR), pack_n, write_function(a))
+    return module_around(a, [pack_m_function(a, a.MR), pack_n], write_function(a))
 
 
-def module_around(a: Arithmetic, pack_m: IRFunction, pack_n: IRFunction, write: IRFunction) -> str:
+def module_around(a: Arithmetic, packing: list[IRFunction], write: IRFunction) -> str:
     """The module with these functions to pack M and N, and to write a task's block to P."""
     rows, vectors = a.tile
     forms = [TileForm(rows, v, panel=a.width, edge=v < vectors) for v in range(1, vectors + 1)]
     functions = [
-        pack_m,
-        pack_n,
+        *packing,
         merge_function(a),
-        *((amx_tile_function if a.amx else tile_function)(a, form) for form in forms),
+        *(_tile(a, form) for form in forms),
         block_function(a, forms),
         multiply_function(a),
         write,
@@ -64,6 +64,11 @@ def module_around(a: Arithmetic, pack_m: IRFunction, pack_n: IRFunction, write: 
         *([] if needs_block(a) or a.rounds else [mirror_function(a)]),
     ]
     return module(functions, a.float_state)
+
+
+def _tile(a: Arithmetic, form: TileForm) -> IRFunction:
+    """The microkernel."""
+    return (AmxSplitTile if a.splits else AmxTile)(a, form).function() if a.amx else tile_function(a, form)
 
 
 def block_function(a: Arithmetic, forms: list[TileForm]) -> IRFunction:

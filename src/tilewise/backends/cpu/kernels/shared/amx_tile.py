@@ -13,6 +13,7 @@ subnormal sum left by an earlier strip of k is still read as zero.)
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import narrow
@@ -26,6 +27,7 @@ SIDE = 16  # rows of a tile, and words of each
 NORMAL = 2 * 127 + 14 - 126
 SUBNORMAL = -1000  # stands for the exponent of a panel with a subnormal element
 CONFIG = {0: 1, **dict.fromkeys(range(4, 8), 0x00400040), 12: 0x10101010, 13: 0x10101010}  # 8 tiles of 16 x 64 bytes
+Products = tuple[tuple[int, int], ...]  # of planes of M and of N; one of a pair stays loaded for the next
 M_TILES, N_TILES = 4, 6  # numbers of the first tile of M and of N; sums are tiles 0 to 3
 
 
@@ -40,11 +42,10 @@ def release(f: IRFunction) -> None:
     f.call("void", "llvm.x86.tilerelease", [])
 
 
-def amx_tile_function(a: Arithmetic, form: TileForm) -> IRFunction:
-    return _AmxTile(a, form).function()
+class AmxTile:
+    passes: ClassVar[tuple[Products, ...]] = (((0, 0),),)
+    normal = NORMAL
 
-
-class _AmxTile:
     def __init__(self, a: Arithmetic, form: TileForm) -> None:
         self.a, self.form, self.f = a, form, IRFunction(form.name, TILE)
         self.width = SIDE * form.vectors
@@ -55,8 +56,7 @@ class _AmxTile:
     def function(self) -> IRFunction:
         a, f = self.a, self.f
         stack = f.op(f"alloca [{SIDE * 2 * self.width} x i32], align 64")
-        head = self.panel if a.bounds_exponents else 0
-        self.M, self.N = f.at("i8", "%M", head), f.at("i8", "%N", head)
+        self.place_panels(self.panel if a.bounds_exponents else 0)
         if a.rounds:
             self.P, self.row = stack, str(self.width)
             self.fill()
@@ -73,26 +73,34 @@ class _AmxTile:
             )
         return f
 
+    def place_panels(self, head: int) -> None:
+        """Where the planes of both panels begin, behind `head` bytes."""
+        a, f = self.a, self.f
+        self.M, self.N, self.fresh = f.at("i8", "%M", head), f.at("i8", "%N", head), "true" if a.splits else "%first"
+        self.planes_m = [self.M, *(f.at("i32", self.M, f.mul("%kc", 2 * SIDE * p)) for p in range(1, a.planes))]
+        self.planes_n = [self.N, *(f.at("i8", self.N, f.mul("%kc", self.panel * p)) for p in range(1, a.planes))]
+
     def fill(self) -> None:
         """Compute the sums; with AMX wherever that is exact."""
         a, f = self.a, self.f
 
-        def tiles() -> None:
-            f.either(f.test("sgt", "%rows", SIDE), lambda: self.sums(2), lambda: self.sums(1))
-            if a.rounds:
-                self.rounded(self.converted)
-
-        def vectors() -> None:
-            self.exact_sums()
-            if a.rounds:
-                self.rounded(lambda x: narrow(f, a.target, a.partial, a.result, x, SIDE, clear=True))
-
         if not a.bounds_exponents:
-            tiles()
+            self.by_tiles()
             return
         exponents = [f.load("i32", name, 4) for name in ("%M", "%N")]
         lowest = f.op(f"add i32 {exponents[0]}, {exponents[1]}")
-        f.either(f.op(f"icmp sge i32 {lowest}, {NORMAL}"), tiles, vectors)
+        f.either(f.op(f"icmp sge i32 {lowest}, {self.normal}"), self.by_tiles, self.by_vectors)
+
+    def by_tiles(self) -> None:
+        self.f.either(self.f.test("sgt", "%rows", SIDE), lambda: self.sums(2), lambda: self.sums(1))
+        if self.a.rounds:
+            self.rounded(self.converted)
+
+    def by_vectors(self) -> None:
+        a = self.a
+        self.exact_sums()
+        if a.rounds:
+            self.rounded(lambda x: narrow(self.f, a.target, a.partial, a.result, x, SIDE, clear=True))
 
     def converted(self, sums: str) -> str:
         """Sums rounded by one instruction, which would flush subnormal numbers: there are none."""
@@ -140,19 +148,27 @@ class _AmxTile:
             for number, place in cells:
                 self.tile("tileloadd", number, place, step)
 
-        f.either("%first", fresh, onto)
-        with f.loop(0, "%kc", SIDE) as w:
-            M = f.at("i8", self.M, f.mul(w.index, 2 * SIDE * 4))
-            N = f.at("i8", self.N, f.mul(w.index, self.panel))
-            for v in range(self.form.vectors):
-                self.tile("tileloadd", N_TILES + v, f.at("i8", N, 4 * SIDE * v), self.panel)
-            for i in range(halves):
-                self.tile("tileloadd", M_TILES + i, f.at("i8", M, 4 * SIDE * SIDE * i), 4 * SIDE)
-                for v in range(self.form.vectors):
-                    tiles: list[tuple[str, str | int]] = [("i8", x) for x in (2 * i + v, M_TILES + i, N_TILES + v)]
-                    f.call("void", f"llvm.x86.{self.multiply}", tiles)
+        f.either(self.fresh, fresh, onto)
+        for products in self.passes:
+            self.products(halves, products)
         for number, place in cells:
             self.tile("tilestored", number, place, step)
+
+    def products(self, halves: int, products: Products) -> None:
+        """Add the products of these planes, over all of kc."""
+        f = self.f
+        with f.loop(0, "%kc", SIDE) as w:
+            at_m, at_n = f.mul(w.index, 2 * SIDE * 4), f.mul(w.index, self.panel)
+            for (m, n), (held_m, held_n) in zip(products, ((-1, -1), *products), strict=False):
+                M, N = f.at("i8", self.planes_m[m], at_m), f.at("i8", self.planes_n[n], at_n)
+                for v in range(self.form.vectors if n != held_n else 0):
+                    self.tile("tileloadd", N_TILES + v, f.at("i8", N, 4 * SIDE * v), self.panel)
+                for i in range(halves):
+                    if m != held_m:
+                        self.tile("tileloadd", M_TILES + i, f.at("i8", M, 4 * SIDE * SIDE * i), 4 * SIDE)
+                    for v in range(self.form.vectors):
+                        tiles: list[tuple[str, str | int]] = [("i8", x) for x in (2 * i + v, M_TILES + i, N_TILES + v)]
+                        f.call("void", f"llvm.x86.{self.multiply}", tiles)
 
     # with vector instructions ---------------------------------------------------------------------------------
 

@@ -152,6 +152,16 @@ class Arithmetic:
         return self.amx and self.partial.kind == "f"
 
     @once
+    def splits(self) -> bool:
+        """Whether AMX multiplies float32, each element as the sum of three bfloat16 (`interleaved/split.py`)."""
+        return self.amx and self.source_m.name == "float32"
+
+    @once
+    def planes(self) -> int:
+        """Packed values of an element, in planes of a panel one after the other."""
+        return 3 if self.splits else 1
+
+    @once
     def k_unit(self) -> int:
         """Panels are padded to a multiple of this many k: with AMX to whole tiles of 16 words."""
         return self.k_pack * (16 if self.amx else 1)
@@ -162,11 +172,11 @@ class Arithmetic:
 
     def rows_m(self, k: int) -> int:
         """Rows of a packed panel of M for this many k; with the lowest exponent one more."""
-        return self.groups(k) + self.bounds_exponents
+        return self.planes * self.groups(k) + self.bounds_exponents
 
     def rows_n(self, k: int) -> int:
         """The same of N; with compensation one more, too."""
-        return self.groups(k) + (self.compensates or self.bounds_exponents)
+        return self.planes * self.groups(k) + (self.compensates or self.bounds_exponents)
 
     def emit_groups(self, f: IRFunction, k: str) -> str:
         if self.k_unit == 1:
@@ -175,10 +185,13 @@ class Arithmetic:
         return f.mul(units, 16) if self.amx else units
 
     def emit_rows_m(self, f: IRFunction, groups: str) -> str:
-        return f.add(groups, 1) if self.bounds_exponents else groups
+        return f.add(self._all_planes(f, groups), 1) if self.bounds_exponents else groups
 
     def emit_rows_n(self, f: IRFunction, groups: str) -> str:
-        return f.add(groups, 1) if self.compensates or self.bounds_exponents else groups
+        return f.add(self._all_planes(f, groups), 1) if self.compensates or self.bounds_exponents else groups
+
+    def _all_planes(self, f: IRFunction, groups: str) -> str:
+        return groups if self.planes == 1 else f.mul(groups, self.planes)
 
     @once
     def repeats(self) -> int:
