@@ -1,4 +1,4 @@
-"""Chains of the plain kernel: where their sums are until the last one, and the edges of P that get tiles of their own.
+"""Chains of the plain kernel: where their sums are until the last one.
 
 Sums are in P where it has their dtype and its rows start on 16 bytes, else in scratch memory: a flush of a tile takes
 as long as its loads are in flight, one row of 16-byte words after the other.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewise.algebra.builtin import is_plus_times
-from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem, row_major
 from tilewise.core.recipe import Address
 from tilewise.core.reproducible import CHAIN
@@ -46,8 +45,3 @@ def sums_of_chains(p: Problem, P: Placed, apart: Address | None, lead: int) -> P
 def pointer_names(where: Placed | None, sums: Placed | None) -> tuple[str, ...]:
     """The kernel's pointers that a stack offsets."""
     return "M", "N", "P", *(["Pwhere"] if where is not None else []), *(["sums"] if sums is not None else [])
-
-
-def edge_plan(plan: Plan, rows: int, cols: int) -> Plan:
-    """The plan of some rows and columns of P, whose configuration is chosen by the caller."""
-    return plan.but(problem=replace(plan.problem, m=rows, n=cols))

@@ -19,7 +19,6 @@ from tilewise.core.problem import Layout, Problem
 from tilewise.errors import DtypeError
 from tilewise.kernels.shared.layouts import line_alignment, lines_of_long, long_lines
 from tilewise.kernels.simt_gemm.skinny import FEW
-from tilewise.kernels.simt_gemm.tiled.chains import in_chains
 from tilewise.kernels.simt_gemm.tiled.configs import Config, config_if_found, config_of
 from tilewise.kernels.simt_gemm.tiled.seconds import (
     MAX_PIECES,
@@ -45,7 +44,6 @@ READING = 0.8  # share of it that a kernel with little to compute reaches
 TRANSPOSED, SMALL = 1.085, 1.11  # factors of the time where copies transpose an operand, or are below 16 bytes
 SEEK_SECONDS = 8e-6  # a predicated launch that exits at once
 STACKED_SIDE, STACKED_SLOW = 200, 1.1  # from these sides on, stacks of other semirings than plus_times are slower
-ALONE_STEP = 3e-8  # a step of k of a few tiles that have the card for themselves
 LEAVE_SECONDS = 1e-6  # and each further wave of its blocks
 
 
@@ -162,10 +160,9 @@ def _shared(
     memory, words = max(p.least_bytes / READING, _stored(p) / STORING) / machine.bandwidth, -(-p.k // config.per_word)
     planes = 2 * p.m * p.n * p.algebra.partial.itemsize * p.members / machine.bandwidth
     edges = [
-        START_SECONDS + (p.k * ALONE_STEP if p.ordered else cells * p.dtype.itemsize / (0.8 * machine.bandwidth)) if may
-        else 0.0
+        START_SECONDS + cells * p.dtype.itemsize / (0.8 * machine.bandwidth) if may else 0.0
         for may, cells in zip(thin, (p.k * p.n, p.m * p.k), strict=True)
-    ]  # fmt: skip
+    ]
     rate = machine.step_rate("float32") / machine.units
     if p.members > 1 and min(p.m, p.k, p.n) >= STACKED_SIDE and not is_plus_times(p.semiring):
         rate /= STACKED_SLOW
@@ -244,10 +241,7 @@ def _but_thin(p: Problem, tile: PlainTile, may: tuple[bool, bool]) -> tuple[int,
 
 def _may_be_thin(p: Problem, config: Config) -> tuple[bool, bool]:
     """Whether the GEMV kernels can compute the last rows, and columns; not in stacks, with a launch for each member."""
-    if p.ordered:
-        large = in_chains(p) and p.members == 1 and min(p.m, p.n) >= THIN_FROM
-        return large, large
-    if p.members > 1 or config.name == "bits":  # of bits: the GEMV kernels read bytes
+    if p.members > 1 or p.ordered or config.name == "bits":  # of bits: the GEMV kernels read bytes
         return False, False
     rows = p.m >= THIN_FROM and lines_of_long(p, False) is not None
     return rows, p.n >= THIN_FROM and lines_of_long(p, True) is not None

@@ -19,9 +19,9 @@ from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
 from tilewise.kernels.shared.stacked import Runs, stacked
 from tilewise.kernels.simt_gemm.skinny_recipe import SkinnyJob, skinny_launches
-from tilewise.kernels.simt_gemm.tiled.chains import edge_plan, on_quads, pointer_names, sums_apart, sums_of_chains
+from tilewise.kernels.simt_gemm.tiled.chains import on_quads, pointer_names, sums_apart, sums_of_chains
 from tilewise.kernels.simt_gemm.tiled.configs import Config
-from tilewise.kernels.simt_gemm.tiled.model import KERNEL, Choice, Tail, choose, k_each, whole_tiles
+from tilewise.kernels.simt_gemm.tiled.model import KERNEL, Choice, Tail, k_each, whole_tiles
 from tilewise.kernels.simt_gemm.tiled.text import (
     JOINED,
     PACK_LINES,
@@ -122,8 +122,6 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
         made.append(Zero(held["found"]))
     tiles, after = _launches(job, held)
     made += tiles
-    if plan.problem.ordered:
-        return [*made, *_ordered_edges(job, scratch)]
     edges = _few_jobs(job)
     thin = [skinny_launches(e, scratch.take(e.plane_bytes) if e.plane_bytes else None) for e in edges]
     for steps in zip(*thin, strict=True):  # all of them read before the first planes are added up
@@ -158,19 +156,6 @@ def _few_jobs(job: Job) -> list[SkinnyJob]:
     if choice.cols < p.n:
         jobs.append(few(True, 0, choice.rows, choice.cols, p.n - choice.cols))
     return jobs
-
-
-def _ordered_edges(job: Job, scratch: Scratch) -> list[Step]:
-    """The same rows and columns by tiles of their own: the GEMV kernels add up in another order."""
-    p, choice, made = job.plan.problem, job.choice, list[Step]()
-    bottom, right = (choice.rows, p.m - choice.rows, 0, p.n), (0, choice.rows, choice.cols, p.n - choice.cols)
-    for top, rows, left, cols in (bottom, right):
-        if rows and cols:
-            plan = edge_plan(job.plan, rows, cols)
-            parts = job.M.part(top, rows, 0, p.k), job.N.part(0, p.k, left, cols), job.P.part(top, rows, left, cols)
-            part = Job(plan, choose(plan.problem, plan.machine), *parts, None)
-            made += _launches(part, scratch.take_all(_needs(part)))[0]
-    return made
 
 
 def _needs(job: Job) -> dict[str, int]:
