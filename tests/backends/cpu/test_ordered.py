@@ -132,7 +132,7 @@ def test_without_the_keyword_rows_do_depend_on_their_number() -> None:
 
 def test_complex_and_symmetric_products() -> None:
     rng = np.random.default_rng(9)
-    for dtype in ("complex64", "float32"):
+    for dtype in ("complex64", "float32", "bfloat16"):
         M = numbers(rng, 70, 90, dtype)
         for N in (M.T, np.ascontiguousarray(M.T)):
             onto = numbers(rng, 70, 70, dtype)
@@ -141,6 +141,16 @@ def test_complex_and_symmetric_products() -> None:
             assert made.tobytes() == want.tobytes()
             plain = tw.matmul(M, N, kernel="reference", reproducible="everywhere")
             assert tw.matmul(M, N, reproducible="everywhere").tobytes() == plain.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_no_size_of_an_ordered_product_is_for_amx(dtype: str) -> None:
+    machine = replace(with_instructions(NOMINAL, 1, known_target("avx512")), byte_dots=True, matrix_tiles=True)
+    for side, mirrored in ((40, False), (700, True), (700, False), (3000, False), (3000, True)):
+        problem = problem_of_shape(side, side, side, dtype, reproducible="everywhere")
+        cut = registry.choose(replace(problem, symmetric=mirrored), machine)
+        assert FAMILIES[cut.kernel].k_order
+        assert not cut.amx
 
 
 def test_long_products_in_pieces_have_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
