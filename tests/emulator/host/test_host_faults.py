@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 
 pytestmark = pytest.mark.drawn(3)  # each program is compiled in a process, 0.2 to 2 s
@@ -208,3 +209,67 @@ int main() {
     (fault,) = run_program(path, capture=True).faults
     assert (fault.kind.value, fault.line, fault.array) == ("small-allocation", 3, "out")
     assert "2 times the elements" in fault.hint
+
+
+EVENTS = """#include <cstdio>
+__global__ void k(float* d) { d[threadIdx.x] = 1; }
+int main() {
+  float *d, ms, h; cudaEvent_t a, b; cudaEventCreate(&a); cudaEventCreate(&b); cudaMalloc(&d, 128);
+  cudaEventRecord(a); k<<<1, 32>>>(d); cudaEventRecord(b);
+  WAIT
+  cudaEventElapsedTime(&ms, a, b); cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost); printf("%d %g", ms >= 0, h);
+  cudaFree(d);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wait", "found"),
+    [
+        ("", [("not-synchronised", 7, "b")]),
+        ("cudaStreamWaitEvent(0, b);", [("not-synchronised", 7, "b")]),
+        ("cudaEventSynchronize(b);", []),
+        ("cudaDeviceSynchronize();", []),
+        ("cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost);", []),
+    ],
+)
+def test_the_time_of_an_event_that_may_not_have_happened(tmp_path, wait, found):
+    path = tmp_path / "p.cu"
+    path.write_text(EVENTS.replace("WAIT", wait))
+    report = run_program(path, capture=True)
+    assert report.output == "1 1"
+    assert [(f.kind.value, f.line, f.array) for f in report.faults] == found
+
+
+def test_a_host_pointer_in_an_object_is_a_fault_of_the_launch(tmp_path):
+    path = tmp_path / "p.cu"
+    path.write_text("""#include <cstdlib>
+struct M { int w; float* e; };
+__global__ void k(M m) { m.e[threadIdx.x] = 1; }
+int main() { M m; m.w = 4; m.e = (float*)malloc(16);
+  k<<<1, 4>>>(m);
+  free(m.e); return cudaDeviceSynchronize() == cudaErrorIllegalAddress ? 7 : 0; }
+""")
+    report = run_program(path, capture=True)
+    assert (report.ended, report.status) == ("exit", 7)
+    assert [(f.kind.value, f.line) for f in report.faults] == [("host-pointer-on-the-device", 5)]
+
+
+def test_too_many_bytes_of_constants_are_refused(tmp_path):
+    path = tmp_path / "p.cu"
+    path.write_text("""__constant__ float one[16000];
+__constant__ float two[384 + MORE];
+int main() { float h[1] = {1}; return cudaMemcpyToSymbol(one, h, 4) + cudaMemcpyToSymbol(two, h, 4); }
+""")
+    assert run_program(path, options=Options(defines={"MORE": "0"}), capture=True).ok
+    report = run_program(path, options=Options(defines={"MORE": "1"}), capture=True)
+    assert (report.ended, report.status) == ("refused", 2)
+    assert "p.cu:2:" in report.message
+    assert "take 65540 bytes: a card has 65536" in report.message
+
+
+def test_a_grid_too_large_in_y_is_advised_x(tmp_path):
+    path = tmp_path / "p.cu"
+    path.write_text("__global__ void k() {}\nint main() { k<<<dim3(1, 70000), 32>>>(); return cudaGetLastError(); }\n")
+    (fault,) = run_program(path, capture=True).faults
+    assert fault.hint.startswith("count in x")

@@ -169,3 +169,32 @@ int main() { Owner a(new int(5)); Owner b(std::move(a)); int n = 1, old = std::e
 """)
     report = run_program(tmp_path / "p.cu", capture=True)
     assert (report.output, report.findings) == ("1 5 1 2", [])
+
+
+def test_overloaded_kernels_are_launched_by_their_parameters(tmp_path):
+    """Also templates, and kernels whose definition is below: the first of as many parameters was launched."""
+    (tmp_path / "p.cu").write_text("""#include <cstdio>
+#include <cuda_fp16.h>
+template <int V> __global__ void k(float* p, int n) { p[blockIdx.x] = V; }
+template <int V> __global__ void k(__half* p, int n) { p[blockIdx.x] = __float2half(2 * V); }
+__global__ void change(int* p); __global__ void change(float* p);
+template <typename T> float run() { T *d, h[8]; cudaMalloc(&d, sizeof h); k<4><<<8, 32>>>(d, 8); cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost); cudaFree(d); return (float)h[7]; }
+template <typename T> float changed() { T *d, h[8] = {1}; cudaMalloc(&d, sizeof h); cudaMemcpy(d, h, sizeof h, cudaMemcpyHostToDevice); change<<<1, 1>>>(d); cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost); cudaFree(d); return h[0]; }
+int main() { printf("%g %g %g %g", run<__half>(), run<float>(), changed<float>(), changed<int>()); }
+__global__ void change(float* p) { *p *= 2; }
+__global__ void change(int* p) { *p += 10; }
+""")
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert (report.output, report.findings) == ("8 4 2 11", []), report.message
+
+
+def test_a_return_without_the_value_is_refused_as_by_compilers(tmp_path):
+    text = (
+        "int f(int n) { if (n) return; return 2; }\nint main() { auto g = [](int) { return; }; g(1); return f(0); }\n"
+    )
+    (tmp_path / "p.cu").write_text(text)
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert report.ended == "refused"
+    assert "p.cu:1:23: return needs a value: the function gives int" in report.message
+    (tmp_path / "p.cu").write_text(text.replace("return;", "return 1;", 1))
+    assert run_program(tmp_path / "p.cu", capture=True).status == 2

@@ -15,6 +15,7 @@ from tilewise.emulator.parse.types import Array, Record, Reference, Type, innerm
 from tilewise.emulator.sema.symbol_table import Environment
 
 DEVICE = frozenset({"__device__", "__constant__", "__managed__"})
+CONSTANT_BYTES = 64 << 10  # of every card
 ON_THE_STACK = 64 << 10  # bytes of a __device__ variable's values that may be prepared on the program's stack
 
 
@@ -55,6 +56,11 @@ def memory_of(b: Builder, name: str) -> tuple[Type, int]:
         device = bool(item.specifiers & DEVICE)
         managed = "__managed__" in item.specifiers
         unset = device and not managed and never_assigned(program.entities, name, item)
+        if "__constant__" in item.specifiers:
+            program.constant_bytes += program.size_of(type_)
+            if program.constant_bytes > CONSTANT_BYTES:
+                message = f"the __constant__ variables take {program.constant_bytes} bytes: a card has {CONSTANT_BYTES}"
+                raise program.refusal(message, item.line, item.column)
         address = program.memory.static(program.size_of(type_), name, device, managed, unset, item.line)
         program.globals[name] = (type_, address)
     return program.globals[name]

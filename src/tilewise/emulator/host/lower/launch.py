@@ -66,10 +66,7 @@ def _known_kernel(b: Builder, node: tree.Launch, kernel: Overloads, values: list
     b.line = node.line
     env = Environment(choice.bindings, choice.node.scope)
     parameters = [types.bare(program.resolve(p.type, env)) for p in choice.node.parameters]
-    definition = next(
-        (k for k in kernels if k.tokens is not None and len(k.parameters) == len(parameters)), choice.node
-    )
-    return LaunchSite(node, definition, choice.bindings, parameters, [])
+    return LaunchSite(node, program.definition(choice.node), choice.bindings, parameters, [])
 
 
 def _default(b: Builder, kernel: tree.Function | None, bindings: dict[str, Any], i: int) -> Any:

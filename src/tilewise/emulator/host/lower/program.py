@@ -66,6 +66,7 @@ class Program(Semantics):
         self.pending: list[Instance] = []
         self.lambdas: dict[int, Record] = {}  # the classes of lambdas that capture nothing
         self.globals: dict[str, tuple[Type, int]] = {}
+        self.constant_bytes = 0  # of the __constant__ variables
         self.externals: dict[str, str] = {}  # declarations
         self.functions_called: dict[str, tree.Function] = {}  # library functions without a body
         self.texts: dict[bytes, int] = {}

@@ -173,6 +173,8 @@ def event_record(s: Session, event: int, stream: int) -> int:
         return failed
     s.cuda.nanoseconds += 1000
     s.cuda.events[event] = s.cuda.nanoseconds
+    if s.cuda.outstanding:
+        s.cuda.unfinished[event] = s.line
     return 0
 
 
@@ -192,6 +194,13 @@ def event_elapsed(s: Session, pointer: int, first: int, second: int) -> int:
         hint = f"cudaEventRecord({name}) first" if name else "cudaEventRecord both events first"
         s.memory.change(pointer, 4, give=INIT)  # do not report reads of it, too
         return refuse(s, codes.BAD_HANDLE, message, hint, Kind.ARGUMENT, array=name, access="event")
+    late = next((place for place, event in ((2, second), (1, first)) if event in s.cuda.unfinished), 0)
+    if late:
+        name = _written(s, "cudaEventElapsedTime", late)
+        line = s.cuda.unfinished[(first, second)[late - 1]]
+        message = f"{name or 'the event'}, recorded at line {line}, waits for a kernel that may still run"
+        hint = f"cudaEventSynchronize({name or 'event'}) first: cudaEventElapsedTime gives cudaErrorNotReady"
+        s.faults.add(Kind.NOT_SYNCHRONISED, s.line, message, hint, array=name, access="event", other_line=line)
     if writable(s, pointer, 4):
         s.memory.put(pointer, struct.pack("<f", (two - one) / 1e6))
     return 0

@@ -131,6 +131,8 @@ class Card:
     nanoseconds: float = 0.0  # simulated time
     last: int = 0
     sticky: int = 0
+    outstanding: int = 0  # line of the last launch since the host synchronised
+    unfinished: dict[int, int] = field(default_factory=dict)  # events recorded after such a launch: their line
     unchecked_launches: set[int] = field(default_factory=set)  # lines of those that failed since the last error check
     events: dict[int, float | None] = field(default_factory=dict)
     streams: dict[int, int] = field(default_factory=dict)  # by handle: the line that destroyed it, or 0

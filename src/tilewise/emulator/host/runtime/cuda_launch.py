@@ -168,6 +168,7 @@ def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, ar
     report_swapped(s, site, arguments, before)
     record["microseconds"] = round(times * seconds_of(card, outcome) * 1e6, 3)
     card.computed(times * seconds_of(card, outcome))
+    card.outstanding = line
     if outcome.output:
         s.console.write("".join(outcome.output).encode("utf-8", "surrogateescape"))
 
@@ -210,8 +211,10 @@ def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]
     except EngineError as error:  # for example void pointers; nothing has run yet, so try the compiled kernel
         run.program = None
         return _run(run, given, str(error))
+    if values is None:  # a pointer in an object cannot be used on the card: reported
+        s.cuda.illegal_address()
+        return Outcome({}, Costs(run.geometry.threads), [], 0, 0), 1.0
     try:
-        assert values is not None
         result = run_blocks(run, given, values)
         given.finished(run.site.node.line)
         return result
@@ -263,6 +266,8 @@ def _configuration(s: Session, geometry: Geometry, shared: int, program: Any) ->
 def _advice(problem: str) -> str:
     if "zero" in problem:
         return "round the grid up: (size + block - 1) / block"
+    if "a grid of" in problem:
+        return "count in x, which goes to 2147483647, or let each thread loop over more elements"
     if "shared" in problem:
         return "use a smaller tile, or cudaFuncSetAttribute(…, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)"
     return "keep blocks at 1024 threads or fewer"

@@ -335,6 +335,8 @@ def cuda_symbol(s: Session, symbol: int, size: int, offset: int, data: int, kind
 
 def synchronised(s: Session) -> None:
     """The host has synchronised with the card."""
+    s.cuda.outstanding = 0
+    s.cuda.unfinished.clear()
     for address in s.cuda.unsynchronised:
         block = s.memory.find(address)
         if block is not None and not block.freed:
