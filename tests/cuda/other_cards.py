@@ -34,8 +34,8 @@ TIMED = (("80", "bfloat16,float16,int8,tf32"), ("75", "float16,int8"), ("89", "b
 
 def candidates(card: str, dtype: str) -> list:
     """Tiles to time: the model's, and others that may be as fast."""
-    from tilewise.kernels.mma_gemm.mma_sync.model import MmaTile as Tile
-    from tilewise.kernels.mma_gemm.mma_sync.model import tiles_of
+    from tilewise.kernels.mma_gemm.mma_sync.tiles import MmaTile as Tile
+    from tilewise.kernels.mma_gemm.mma_sync.tiles import tiles_of
 
     size = {"tf32": 4, "int8": 1, "float8": 1}.get(dtype, 2)
     tiles = [replace(tile, share=1) for tile in tiles_of(dtype, size, f"sm_{card}")]

@@ -11,7 +11,7 @@ import tilewise.kernels.mma_gemm.mma_sync.model as model
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
-from tilewise.kernels.mma_gemm.mma_sync.model import TILES
+from tilewise.kernels.mma_gemm.mma_sync.tiles import TILES
 
 torch = pytest.importorskip("torch")
 

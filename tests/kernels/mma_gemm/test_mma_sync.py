@@ -18,8 +18,9 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.recipe import Address
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
-from tilewise.kernels.mma_gemm.mma_sync.model import line_bytes, tiles_of
+from tilewise.kernels.mma_gemm.mma_sync.model import line_bytes
 from tilewise.kernels.mma_gemm.mma_sync.text import Form, generation, render_mma_sync
+from tilewise.kernels.mma_gemm.mma_sync.tiles import tiles_of
 from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.shared.fragments import ATOMS
 from tilewise.kernels.shared.placed import Placed
@@ -173,6 +174,25 @@ def test_a_plan_prints_what_is_special():
     assert any(note.startswith("M is realigned first") for note in halves)  # no copy moves 2 bytes
     tall = make_plan(problem_of_shape(128, 65536, 128, "float64"), H200).config
     assert tall.parts > 8
+
+
+def test_a_phase_has_whole_lines_where_shared_memory_has_room_for_three():
+    for machine, dtype, stages, phase in (
+        (A100, "bfloat16", 3, 128),
+        (RTX4090, "bfloat16", 4, 64),
+        (A100, "int8", 3, 128),
+    ):
+        tile = make_plan(problem_of_shape(4096, 4096, 4096, dtype), machine).config.tile
+        assert (tile.stages(machine.arch), tile.phase) == (stages, phase), machine.name
+    assert all(
+        tile.stages("sm_89") >= 3 for tile in every_tile("bfloat16", "sm_89") if tile.rows * tile.cols > 128 * 128
+    )
+
+
+def test_only_cards_with_asynchronous_copies_before_and_after_hopper_peel_the_loop():
+    for arch, peeled in (("sm_75", 0), ("sm_80", 1), ("sm_89", 1), ("sm_90a", 0), ("sm_120", 1)):
+        text = text_of("float16", every_tile("float16", arch)[0], arch, Form(True, True))
+        assert f"#define PEELED {peeled}\n" in text, arch
 
 
 def test_copies_are_as_wide_as_rows_allow():

@@ -13,7 +13,8 @@ from tilewise.core.machine import Machine, arch_number
 from tilewise.core.problem import Problem
 from tilewise.kernels.capabilities import elements_of, tensor_name
 from tilewise.kernels.keys import KeyedRenderer
-from tilewise.kernels.mma_gemm.mma_sync.model import MmaTile, in_the_set
+from tilewise.kernels.mma_gemm.mma_sync.model import in_the_set
+from tilewise.kernels.mma_gemm.mma_sync.tiles import MmaTile
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.fragments import AMPERE, ATOMS, product_of_fragments
 from tilewise.kernels.shared.halves import onto
@@ -40,7 +41,7 @@ class Form:
 def generation(arch: str) -> int:
     """The compute capability whose instructions this text uses on an arch."""
     number = arch_number(arch)
-    return next(first for first in (90, 80, 0) if number >= first) if number != 75 else 75
+    return next(first for first in (100, 90, 80, 0) if number >= first) if number != 75 else 75
 
 
 @KeyedRenderer
