@@ -268,8 +268,13 @@ int main() { float h[1] = {1}; return cudaMemcpyToSymbol(one, h, 4) + cudaMemcpy
     assert "take 65540 bytes: a card has 65536" in report.message
 
 
-def test_a_grid_too_large_in_y_is_advised_x(tmp_path):
+def test_a_launch_that_fails_is_advised_what_mends_it(tmp_path):
     path = tmp_path / "p.cu"
+    path.write_text("""__global__ void k() { __shared__ float s[16384]; s[threadIdx.x] = 1; }
+int main() { k<<<1, 32>>>(); return cudaGetLastError(); }
+""")
+    (fault,) = run_program(path, capture=True).faults
+    assert fault.hint.startswith("use a smaller tile, or extern __shared__")
     path.write_text("__global__ void k() {}\nint main() { k<<<dim3(1, 70000), 32>>>(); return cudaGetLastError(); }\n")
     (fault,) = run_program(path, capture=True).faults
     assert fault.hint.startswith("count in x")

@@ -268,6 +268,8 @@ def _advice(problem: str) -> str:
         return "round the grid up: (size + block - 1) / block"
     if "a grid of" in problem:
         return "count in x, which goes to 2147483647, or let each thread loop over more elements"
+    if "static shared" in problem:
+        return "use a smaller tile, or extern __shared__ memory: nvcc refuses more than 48 KB of static arrays"
     if "shared" in problem:
         return "use a smaller tile, or cudaFuncSetAttribute(…, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)"
     return "keep blocks at 1024 threads or fewer"
