@@ -105,3 +105,18 @@ def test_einsum_and_lists_of_products():
     ):
         with pytest.raises(UsageError, match="'batch', 'everywhere'"):
             function()
+
+
+def test_groups_of_rows_on_the_host():
+    M, _ = operands()
+    w = np.random.default_rng(4).standard_normal((3, 800, 6)).astype(np.float32)
+    ends = np.array([2, 2, 7])
+    P = tw.grouped_matmul(M, w, ends, **EVERYWHERE)
+    for group, (first, last) in enumerate(((0, 2), (2, 2), (2, 7))):
+        assert P[first:last].tobytes() == tw.matmul(M[first:last], w[group], **EVERYWHERE).tobytes()
+    assert not P[7:].any()
+    rows = np.array([3, 1, 4, 1, 5, 2, 6, 0])
+    chosen = tw.grouped_matmul(M, w, ends, rows=rows, **EVERYWHERE)
+    assert chosen.tobytes() == tw.grouped_matmul(M[rows], w, ends, **EVERYWHERE).tobytes()
+    with pytest.raises(UsageError, match="'batch', 'everywhere'"):
+        tw.grouped_matmul(M, w, ends, reproducible="rows")

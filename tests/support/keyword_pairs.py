@@ -78,7 +78,7 @@ FUNCTIONS = {  # the call, in which `of` makes the other operands, and its keywo
     "matmul_many": (lambda x, of, how: tw.matmul_many([(x, of(W))], **how)[0], "semiring precision reproducible"),
     "grouped_matmul": (
         lambda x, of, how: tw.grouped_matmul(x, of(W[None]), of(np.array([6])), **how),
-        "along rows semiring out precision kernel",
+        "along rows semiring out precision kernel reproducible",
     ),
     "block_sparse_matmul": (lambda x, of, how: tw.block_sparse_matmul(x, of(W), [[1, 1]], **how), "semiring precision"),
     "scatter_rows": (lambda x, of, how: tw.scatter_rows(x, of(np.arange(6)), 6, **how), "weights"),

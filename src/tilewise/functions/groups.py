@@ -12,6 +12,8 @@ from tilewise.arrays import ArrayOf, HostArray, Kind, Number
 from tilewise.compose.groups import product as groups
 from tilewise.compose.groups import rows as by_index
 from tilewise.core.options import AnySemiring, Numeric
+from tilewise.core.reproducible import check_reproducible
+from tilewise.errors import UsageError
 
 
 class GroupDetails(TypedDict, total=False):
@@ -22,6 +24,7 @@ class GroupDetails(TypedDict, total=False):
     out: Any
     precision: str
     kernel: str | None
+    reproducible: Literal["batch", "everywhere"] | None
 
 
 @overload
@@ -52,6 +55,7 @@ def grouped_matmul(
     out: Any = None,
     precision: str = "high",
     kernel: str | None = None,
+    reproducible: str | None = None,
 ) -> Any:
     """Each group of x's rows times its own matrix: P[a:b] = x[a:b] · w[g] for every group g of rows a to b.
 
@@ -62,7 +66,7 @@ def grouped_matmul(
         semiring's zero.
     along: "rows", or "k" for gradients of weights: x is rows × m, w is rows × n, and P[g] = x[a:b]ᵀ · w[a:b].
     rows: x's row of each row of the groups, so that x need not be permuted first: P[i] is made of x[rows[i]].
-    semiring, out, precision, kernel: as in `tw.matmul`.
+    semiring, out, precision, kernel, reproducible: as in `tw.matmul`; the last on the host alone, without gradients.
 
     >>> x, w = np.arange(6.0).reshape(3, 2), np.stack([np.eye(2), 10 * np.eye(2)])
     >>> tw.grouped_matmul(x, w, np.array([1, 3]))
@@ -71,6 +75,12 @@ def grouped_matmul(
            [40., 50.]])
     """
     o = groups.GroupOptions(along, rows, semiring, out, precision, kernel)
+    if check_reproducible(reproducible) is not None:
+        if torch_follows(x, w, out) or jax_traces(x, w, offsets, rows):
+            raise UsageError(
+                f"reproducible={reproducible!r} of groups has no gradient and is not traced: use tw.matmul"
+            )
+        return groups.reproducible_product(x, w, offsets, o, reproducible)
     made = groups.prepared_product(x, w, offsets, o)
     if made is not None:
         return made

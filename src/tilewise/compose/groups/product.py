@@ -15,6 +15,7 @@ from tilewise.compose.groups.prepared import keep, prepared, signature
 from tilewise.compose.groups.rows import take_rows
 from tilewise.core.plan import Plan
 from tilewise.dispatch.execute import hosts, machine_of
+from tilewise.errors import UsageError
 from tilewise.planning.choose import make_plan
 from tilewise.planning.launchers import launcher_of
 
@@ -62,6 +63,20 @@ def first_product(x: Any, w: Any, offsets: Any, o: GroupOptions) -> Any:
     return o.out if o.out is not None else call.library.deliver(product)
 
 
+def reproducible_product(x: Any, w: Any, offsets: Any, o: GroupOptions, level: str | None) -> Any:
+    """P of arrays on the host with `reproducible=level`: a product for each group."""
+    x = x if o.rows is None else take_rows(x, o.rows)
+    call = bind_groups(x, w, offsets, o.along, o.semiring, o.precision, o.out)
+    if call.device != "cpu":
+        raise UsageError(
+            f"reproducible={level!r} of groups runs on the host, and x is on {call.device}: multiply each group by "
+            "tw.matmul, whose bits are the same there"
+        )
+    product = call.out or call.library.empty(call.shape, call.problem.result, call.device)
+    _on_the_host(call, product, o.kernel, level)
+    return o.out if o.out is not None else call.library.deliver(product)
+
+
 def grouped_plan(
     x: Any,
     w: Any,
@@ -83,15 +98,17 @@ def grouped_plan(
     return make_plan(call.problem, machine_of(call.device), kernel)
 
 
-def _on_the_host(call: GroupedCall, product: Operand, kernel: str | None) -> None:
+def _on_the_host(call: GroupedCall, product: Operand, kernel: str | None, reproducible: str | None = None) -> None:
     M, N, P, ends = hosts(call.M, call.N, product, call.offsets)
     p = call.problem
     M, N = (x.astype(p.dtype.numpy, copy=False) for x in (M, N))
     keywords: dict[str, Any] = {"semiring": p.semiring, "precision": p.precision, "kernel": kernel}
+    keywords |= {} if reproducible is None else {"reproducible": reproducible}
     with np.errstate(all="ignore"):
         zero = np.asarray(p.algebra.zero).astype(P.dtype)
     args = M, N, P, ends.tolist(), call.by_k, zero
-    if kernel is not None or not multiply_prepared_groups(*args, p.semiring, p.precision):
+    pinned = kernel is not None or reproducible is not None
+    if pinned or not multiply_prepared_groups(*args, p.semiring, p.precision):
         multiply_groups(*args, lambda _: partial(into, **keywords))
 
 
