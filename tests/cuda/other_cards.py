@@ -162,11 +162,14 @@ extern "C" __global__ void limit(const unsigned* bits, Sum* out, int times) {
     unsigned m[4][4], n[8][2], at = threadIdx.x * 7 + blockIdx.x;
     for (int i = 0; i < 16; ++i) m[i / 4][i % 4] = bits[(at = at * 5 + 3) % 4096];
     for (int i = 0; i < 16; ++i) n[i / 2][i % 2] = bits[(at = at * 5 + 3) % 4096];
+    #pragma unroll 1
     for (int r = 0; r < times; ++r) {
         #pragma unroll
-        for (int i = 0; i < 4; ++i)
+        for (int i = 0; i < 4; ++i) {
+            m[i][0] ^= r;
             #pragma unroll
             for (int j = 0; j < 8; ++j) multiply(sums[i][j], m[i], n[j]);
+        }
     }
     Sum all = 0;
     for (int i = 0; i < 128; ++i) all += sums[i / 32][i / 4 % 8][i % 4];
@@ -177,7 +180,7 @@ extern "C" __global__ void limit(const unsigned* bits, Sum* out, int times) {
 
 def limit(torch, machine, bits):
     """(a function that queues products of fragments in registers and nothing else, its multiply-add steps); the
-    fragments of `bits` all differ, since the compiler merges equal products."""
+    fragments of `bits` all differ, from turn to turn too, since the compiler merges equal products."""
     import ctypes
 
     from tilewise.backends.cuda.launcher import Launcher
