@@ -163,7 +163,7 @@ def product(bound: Bound) -> np.ndarray | None:
 
 
 def integer_product(one: np.ndarray, two: np.ndarray) -> np.ndarray:
-    """M · N in int64, which wraps. NumPy multiplies integers 50 times as slowly as float64, so that parts of 16 bits
+    """M · N in int64, which wraps. NumPy multiplies integers without a BLAS, so that parts of 16 bits
     are multiplied as float64, as many as the largest value has: up to 2^21 of their products have an exact sum."""
     out = np.zeros((one.shape[0], two.shape[1]), np.int64)
     for i, left in enumerate(_halfwords(one)):
