@@ -32,13 +32,19 @@ def needs_block(a: Arithmetic) -> bool:
     return (a.result != a.partial and not a.rounds) or a.parts > 1 or a.tracks_arg or a.bits
 
 
+def _packs_own_columns(a: Arithmetic, cut: Blocking, x: Extents) -> bool:
+    """With AMX, where threads would wait for a shared strip, each task packs its columns of N itself: two threads, or
+    less than two panels of M for each. (Two threads: bfloat16 128x1000x1000 takes 0.62 of the time, 1000^3 0.95; int8
+    0.5, 0.85; float32, which packs more, gains nothing.)"""
+    return cut.amx and (x.m < 2 * x.workers * cut.MR or (x.workers == 2 and not a.splits))
+
+
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     m, k, n = x.m, x.k, x.n
     own = needs_block(a) or not x.rows_of_P or (cut.symmetric and x.onto)
     whole = a.tracks_arg or a.bits or (a.ordered and x.onto)
     tasks_k, task_k = (1, k) if whole else split_k(m, k, n, cut.KC, a.ordered)
-    few_rows = cut.amx and m < 2 * x.workers * cut.MR  # less than two panels of M for each: P is cut along n, too
-    if x.workers > 1 and x.members == 1 and tasks_k == 1 and not (own or few_rows):
+    if x.workers > 1 and x.members == 1 and tasks_k == 1 and not (own or _packs_own_columns(a, cut, x)):
         return shared_strips(a, cut, x)
     own = own and tasks_k == 1
     task_m, task_n = pieces(m, n, max(1, x.workers // (x.members * tasks_k)), cut, own)
