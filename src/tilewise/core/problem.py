@@ -93,6 +93,7 @@ class Problem:
     epilogue: Epilogue = PLAIN  # applied to the product before it is stored
     groups: Groups | None = None
     symmetric: bool = False  # N is M transposed, in the same memory, and mul commutes: P equals its transpose
+    whole: int = 0  # steps of the product that this is a piece of: a piece runs as the whole would
     reproducible: str | None = None  # what fixes the bits of P: `core.reproducible.LEVELS`
 
     @once

@@ -116,7 +116,9 @@ def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, a
 def of_panels(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool, symmetric: bool = False) -> Problem:
     """The problem of two panels and P; `symmetric`: N is M transposed."""
     (m, k), n = M.shape, N.shape[1]
-    return _with_layouts(replace(problem, m=m, k=k, n=n, accumulate=accumulate, symmetric=symmetric), M, N, P)
+    whole = problem.whole or problem.m * problem.k * problem.n
+    part = replace(problem, m=m, k=k, n=n, accumulate=accumulate, symmetric=symmetric, whole=whole)
+    return _with_layouts(part, M, N, P)
 
 
 def _with_layouts(problem: Problem, M: Array, N: Array, P: Array) -> Problem:

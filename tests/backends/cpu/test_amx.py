@@ -15,6 +15,7 @@ from tilewise.backends.cpu import limits
 from tilewise.backends.cpu.kernels.interleaved import model
 from tilewise.backends.cpu.runtime.systems import linux, system_of
 from tilewise.backends.cpu.runtime.target import host_target, probed
+from tilewise.scale import pieces
 
 BFLOAT16 = ml_dtypes.bfloat16
 here = pytest.mark.skipif(
@@ -216,6 +217,19 @@ def test_float32_with_inf_and_nan_is_as_precision_ieee_has_it() -> None:
         finite = np.isfinite(ieee)
         scale = np.abs(np.nan_to_num(M, posinf=0, neginf=0)) @ np.abs(np.nan_to_num(N, posinf=0))
         assert (np.abs(high[finite] - ieee[finite]) <= 1e-6 * k**0.5 * scale[finite]).all()
+
+
+@here
+def test_float32_in_pieces_is_split_as_the_plan_of_the_whole_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece alone would be too small."""
+    monkeypatch.setitem(model.AMX_LEAST, 4, (160, 64, 2**28))
+    monkeypatch.setattr(pieces, "SECONDS", 0.001)
+    rng = np.random.default_rng(next_seed())
+    M, N = rng.random((511, 1503)).astype(np.float32), rng.random((1503, 510)).astype(np.float32)
+    exact = M.astype(np.float64) @ N.astype(np.float64)
+    high, ieee = (np.abs(tw.matmul(M, N, precision=p) - exact).mean() for p in ("high", "ieee"))
+    assert split(511, 1503, 510)
+    assert 0 < high < ieee / 2
 
 
 @here

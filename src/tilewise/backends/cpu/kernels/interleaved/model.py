@@ -46,7 +46,8 @@ def uses_amx(problem: Problem, tile: RegisterTile) -> bool:
     if not is_for_amx(problem, tile):
         return False
     m, k, n, (least, least_k, least_steps) = problem.m, problem.k, problem.n, AMX_LEAST[problem.dtype_m.itemsize]
-    return min(m, n) >= least and k >= least_k and m * k * n >= least_steps
+    steps = max(m * k * n, problem.whole) if problem.dtype_m.itemsize == 4 else m * k * n
+    return min(m, n) >= least and k >= least_k and steps >= least_steps
 
 
 def k_of_word(problem: Problem, tile: RegisterTile) -> int:
