@@ -220,7 +220,7 @@ def test_float32_with_inf_and_nan_is_as_precision_ieee_has_it() -> None:
 
 
 @here
-def test_float32_in_pieces_is_split_as_the_plan_of_the_whole_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_of_float32_have_the_kernel_of_the_whole_product(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each piece alone would be too small."""
     monkeypatch.setitem(model.AMX_LEAST, 4, (160, 64, 2**28))
     monkeypatch.setattr(pieces, "SECONDS", 0.001)
