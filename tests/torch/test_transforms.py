@@ -265,3 +265,19 @@ def test_random_programs_have_torchs_derivatives(count):
             results.append((value, *first, *second, *forward, *over))
         for mine, theirs in zip(*results, strict=True):
             torch.testing.assert_close(mine, theirs, rtol=1e-7, atol=1e-7)
+
+
+def test_torch_func_takes_no_path_that_inspects_signatures(monkeypatch):
+    """`Function.apply` would cost each level of a transform more than a small product."""
+
+    def refused(*_):
+        raise AssertionError("Function.apply was called")
+
+    M, N = torch.randn(3, 4, 5), torch.randn(3, 5, 2)
+    monkeypatch.setattr(torch.autograd.Function, "apply", refused)
+    wanted = torch.func.vmap(torch.func.grad(lambda x, y: (x @ y).sin().sum()))(M, N)
+    found = torch.func.vmap(torch.func.grad(lambda x, y: tw.matmul(x, y).sin().sum()))(M, N)
+    torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(
+        torch.func.jvp(lambda x: tw.matmul(x, N[0]), (M[0],), (M[1],)), (M[0] @ N[0], M[1] @ N[0])
+    )

@@ -121,7 +121,7 @@ def is_watched() -> bool:
         c._len_torch_dispatch_stack()
         or c._are_functorch_transforms_active()
         or c._get_tracing_state() is not None
-        or torch.autograd.forward_ad._current_level >= 0
+        or (torch.autograd.forward_ad._current_level >= 0 and c._is_fwd_grad_enabled())  # off inside a Function
     )
 
 

@@ -213,11 +213,12 @@ slowly:
 
 
 def _sign_text() -> str:
-    """Classes, M, what torch records, N, the card; then without keywords, with some but no `out`, or with `out`. A
-    gradient with keywords is left to Python."""
+    """Classes, torch.func, M, what torch records, N, the card; then without keywords, with some but no `out`, or with
+    `out`. A gradient with keywords is left to Python. A tensor inside torch.func has no memory: DLPack's table would
+    throw a C++ exception for it, which takes half a millisecond."""
     c, forward_ad = torch._C, _constant(torch.autograd.forward_ad)
+    transforms = _guard("transforms", _calls(c._are_functorch_transforms_active), False)
     guards = _guard("modes", _calls(c._len_torch_dispatch_stack), 0)
-    guards += _guard("transforms", _calls(c._are_functorch_transforms_active), False)
     guards += _guard("tracing", _calls(c._get_tracing_state), None)
     guards += _guard("level", f"@PyObject_GetAttr(ptr {forward_ad}, ptr {_constant('_current_level')})", -1)
     return f"""
@@ -226,7 +227,7 @@ define ptr @sign(ptr %self, ptr %arguments, i64 %count) {{
   %flag = alloca i64
   store i64 0, ptr %flag
 {CALL_READ}  require icmp ule i64 %given, {1 + len(VALUES)} else slowly
-{_plain("M")}{_plain("N")}
+{_plain("M")}{_plain("N")}{transforms}
   %M.to = getelementptr i64, ptr %slots, i64 1
   %M.count = call i64 @described(ptr %M, ptr %M.to, ptr %flag)
   require icmp ne i64 %M.count, 0 else slowly

@@ -22,7 +22,7 @@ VIEWABLE = frozenset((*_FLOATS, *_INTEGERS, *_COMPLEX, torch.bool))  # dtypes th
 GRADIENT = "gradient"  # first in the signature of a call that needs a gradient
 _strided, _get_device = torch.strided, getattr(_C, "_cuda_getDevice", int)
 _modes, _transforms = _C._len_torch_dispatch_stack, _C._are_functorch_transforms_active
-_tracing, _forward = _C._get_tracing_state, torch.autograd.forward_ad
+_tracing, _forward, _forward_enabled = _C._get_tracing_state, torch.autograd.forward_ad, _C._is_fwd_grad_enabled
 
 
 def signature(M: Any, N: Any, keywords: Any) -> Key | None:
@@ -35,8 +35,8 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
         return _on_the_host(M, N, keywords)
     if N.__class__ not in _PLAIN or N.get_device() != card or card != _get_device():
         return None
-    if _modes() or _transforms() or _tracing() is not None or _forward._current_level >= 0:  # `is_watched`, unrolled
-        return None
+    if _modes() or _transforms() or _tracing() is not None or (_forward._current_level >= 0 and _forward_enabled()):
+        return None  # `is_watched`, unrolled
     if M.layout is not _strided or N.layout is not _strided or _lazy(M) or _lazy(N):
         return None
     offsets = (M.data_ptr() & 15) | (N.data_ptr() & 15) << 4

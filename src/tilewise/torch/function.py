@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._functorch.utils import unwrap_dead_wrappers
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.tangents import tangent
@@ -20,6 +19,7 @@ from tilewise.arrays.torch_library import DIRECT, observed
 from tilewise.dispatch import product as dispatch
 from tilewise.torch.gradients import OPERATORS, check_differentiable, gradients
 from tilewise.torch.semiring_names import is_selective, semiring_of
+from tilewise.torch.transform_levels import apply
 
 
 def product(
@@ -42,13 +42,6 @@ def product_and_arg(M: Tensor, N: Tensor, semiring: str, precision: str) -> Any:
     if records_operators():
         return torch.ops.tilewise.matmul_arg(M, N, semiring, precision)
     return apply(DifferentiableProduct, M, N, semiring, precision, False, False)
-
-
-def apply(kind: Any, *args: Any) -> Any:
-    """`kind.apply` without inspecting forward's signature at every call, which is most of its cost."""
-    if torch._C._are_functorch_transforms_active():
-        return kind.apply(*args)
-    return super(torch.autograd.Function, kind).apply(*unwrap_dead_wrappers(args))
 
 
 def records_operators() -> bool:
@@ -115,7 +108,7 @@ class DifferentiableProduct(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], M: Tensor, N: Tensor, *how: Any) -> Any:
         M, N, vectors = batched(in_dims, M, N)
-        return unbatched(DifferentiableProduct.apply(M, N, *how[:-1], False), vectors)
+        return unbatched(apply(DifferentiableProduct, M, N, *how[:-1], False), vectors)
 
 
 def save_operands(ctx: Any, inputs: tuple[Any, ...], output: Any) -> tuple[Tensor | None, ...]:

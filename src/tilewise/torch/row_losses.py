@@ -20,9 +20,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tilewise.torch.function import apply
 from tilewise.torch.loss_kernels import KERNELS, gradient_of, is_taken, losses_of
 from tilewise.torch.row_alignment import aligned_leading_dimension
+from tilewise.torch.transform_levels import apply
 
 _LIBRARY = torch.library.Library("tilewise", "FRAGMENT")
 _TAGS = tuple(getattr(torch.Tag, name) for name in ("pt2_compliant_tag", "flexible_layout") if hasattr(torch.Tag, name))
