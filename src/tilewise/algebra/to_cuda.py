@@ -301,9 +301,10 @@ def _encoded(edges: NoEdge) -> str:
     return f"{is_missing} ? {internal} : x"
 
 
-def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False, encodes: bool = True) -> str:
+def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool | None = False, encodes: bool = True) -> str:
     """The prelude of a kernel: the four types, ZERO and the pads, widen, narrow, add, mul, and STORE. `encodes`: widen
     maps integers' "no edge" to a value whose sums cannot wrap, STORE maps it back; some kernels do this themselves.
+    `accumulate`: whether STORE adds onto P; None: as the kernel's argument of that name says.
     """
     edges = no_edge_of(algebra) if encodes else None
     element, partial, result = algebra.element, algebra.partial, algebra.result
@@ -333,7 +334,7 @@ def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False, e
     text += "".join(_helpers(algebra))
     text += f"{FUNCTION} Partial widen(Element x) {{ return {widen}; }}\n"
     text += f"{FUNCTION} Result narrow(Partial x) {{ return {narrow}; }}\n"
-    if accumulate:
+    if accumulate is not False:
         text += f"{FUNCTION} Partial resume(Result x) {{ return {resume}; }}\n"
     text += (
         f"{FUNCTION} Partial add(Partial x, Partial y) {{ return {cuda_expression(algebra.semiring.add, partial)}; }}\n"
@@ -347,5 +348,6 @@ def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False, e
         last = literal(edges.farthest, partial)
         text += "// beyond the farthest sum of two weights there is no edge\n"
         text += f"{FUNCTION} Partial leave(Partial x) {{ return x {past} {last} ? ZERO : x; }}\n"
-    stored = f"narrow(add(resume(cell), {value}))" if accumulate else f"narrow({value})"
+    stored, onto = f"narrow({value})", f"narrow(add(resume(cell), {value}))"
+    stored = f"accumulate ? {onto} : {stored}" if accumulate is None else onto if accumulate else stored
     return text + f"#define STORE(cell, value) cell = {stored}\n"

@@ -56,7 +56,7 @@ def _texts(problem: Problem, machine: Machine) -> Iterator[str]:
         for dtype in dict.fromkeys((problem.dtype, problem.result)):
             yield render_pack.key(dtype, dtype, transposes)
     if problem.epilogue:  # of families that do not fuse it
-        yield render_add_parts.key(problem.dtype, problem.result, False, 1, problem.epilogue)
+        yield render_add_parts.key(problem.dtype, problem.result, 1, problem.epilogue)
     for family in FAMILIES:
         takes = not family.teaches and (family.can.groups or not problem.groups)
         requested = problem if family.can.fuses or not problem.epilogue else problem.bare

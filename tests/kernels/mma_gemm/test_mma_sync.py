@@ -88,9 +88,9 @@ def test_what_goes_with_it_compiles_for_ampere(tmp_path):
     cache = DiskCache("cubin", tmp_path)
     for text in (
         render_realign(),
-        render_add_parts(BF16, BF16, True, 8, Epilogue(2.0, BF16, "gelu")),
-        render_add_parts(DTYPES["float64"], DTYPES["float64"], False, 1, Epilogue(1.0, None, "gelu_tanh")),
-        render_add_parts(DTYPES["int8"], DTYPES["int8"], False, 1),
+        render_add_parts(BF16, BF16, 8, Epilogue(2.0, BF16, "gelu")),
+        render_add_parts(DTYPES["float64"], DTYPES["float64"], 1, Epilogue(1.0, None, "gelu_tanh")),
+        render_add_parts(DTYPES["int8"], DTYPES["int8"], 1),
     ):
         assert compile_source(text, "sm_80", cache)[:4] == b"\x7fELF"
 

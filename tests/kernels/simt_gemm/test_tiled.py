@@ -95,7 +95,7 @@ def test_every_kernel_compiles_for_every_arch_and_none_spills(arch, name, dtype,
         cache = DiskCache("cubin", tmp_path)
         if machine is not H200:
             compile_source(render_plain(algebra, tiles_of(config)[0], next(forms(config))), arch, cache)
-        compile_source(render_combine(algebra, True, 8, return_arg), arch, cache)
+        compile_source(render_combine(algebra, 8, return_arg), arch, cache)
         compile_source(render_limit(algebra, config), arch, cache)
         if config.name != "where":
             compile_source(render_join(algebra, config, tiles_of(config)[0]), arch, cache)

@@ -44,7 +44,7 @@ H200 = KNOWN_CARDS["h200"]
 def test_a_sample_compiles(tmp_path):
     cache = DiskCache("cubin", tmp_path)
     p = problem_of_shape(64, 64, 64)
-    texts = [render_split(), render_combine(p.algebra, True)]
+    texts = [render_split(), render_combine(p.algebra)]
     texts += [render_bf16x6(tile) for tile in (SplitTile(128, 2),)]
     texts += list(stack_fallbacks(p.algebra, H200))[:1]
     for text in random.Random(next_seed()).sample(texts, 2):

@@ -62,8 +62,8 @@ FORMS = [
 PASSES = [
     render_realign,
     partial(render_realign_with_edges, "float16", True),
-    partial(render_add_parts, DTYPES["float16"], DTYPES["float16"], True, 8, wide=2),
-    partial(render_add_parts, DTYPES["bfloat16"], DTYPES["bfloat16"], False, 1, wide=2),
+    partial(render_add_parts, DTYPES["float16"], DTYPES["float16"], 8, wide=2),
+    partial(render_add_parts, DTYPES["bfloat16"], DTYPES["bfloat16"], 1, wide=2),
 ]
 
 

@@ -15,8 +15,3 @@ def halves_on_hopper(p: Problem, machine: Machine) -> bool:
 def halves_of(p: Problem) -> bool:
     """Whether tensor cores multiply such elements."""
     return p.dtype.itemsize == 2 and p.dtype.kind == "f" and is_plus_times(p.semiring)
-
-
-def onto(p: Problem, machine: Machine) -> tuple[bool, ...]:
-    """The values of ACCUMULATE in a dtype's set of texts: for halves on Hopper only False."""
-    return (False,) if halves_on_hopper(p, machine) else (False, True)

@@ -152,7 +152,7 @@ struct Sums {
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) buffered(
     const Element* __restrict__ M, const Element* __restrict__ N, Result* P, int m, int k, int n,
-    long long lead_m, long long lead_n, long long p_row, long long p_col, int p_transposed, int tiles_n, int piece,
+    long long lead_m, long long lead_n, long long p_row, long long p_col, int p_transposed, int tiles_n, int piece, int accumulate,
     long long step_M, long long step_N, long long step_P)
 {
     wait_on_dependent_grids();
@@ -190,5 +190,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) buffered(
     }
 
     sums.gather(buffers, p_transposed);
-    store_tile(buffers, blocks, rank, p_transposed, P, row0, col0, m, n, p_row, p_col);
+    store_tile(buffers, blocks, rank, p_transposed, P, row0, col0, m, n, p_row, p_col, accumulate);
 }

@@ -99,7 +99,7 @@ class Buffered(Strips):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         for tile, along_m, along_n in product(TILES, (False, True), (False, True)):
-            yield render_strips.key(problem.algebra, tile, self.stages, (along_m, along_n), False)
+            yield render_strips.key(problem.algebra, tile, self.stages, (along_m, along_n))
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         """M and N have contiguous rows or columns, P any strides."""

@@ -10,7 +10,7 @@
 extern "C" __global__ void __launch_bounds__(256) cells(
     const Element* __restrict__ M, const Element* __restrict__ N, Result* P, int m, int k, int n,
     long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, long long p_col,
-    long long step_M, long long step_N, long long step_P, long long threads, int along_columns)
+    long long step_M, long long step_N, long long step_P, long long threads, int along_columns, int accumulate)
 {
     wait_on_dependent_grids();
     launch_dependent_grids();

@@ -53,7 +53,8 @@ template <int WIDE, int COUNT> static __device__ __forceinline__ void keep(
 extern "C" __global__ void __launch_bounds__(THREADS) direct(
     const Element* __restrict__ M, const Element* __restrict__ N, Result* P, int m, int k, int n,
     long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, long long p_col,
-    int m_along_k, int n_along_k, int p_transposed, int tiles_n, int piece, long long step_M, long long step_N, long long step_P)
+    int m_along_k, int n_along_k, int p_transposed, int tiles_n, int piece, int accumulate,
+    long long step_M, long long step_N, long long step_P)
 {
     wait_on_dependent_grids();
     launch_dependent_grids();
@@ -106,5 +107,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) direct(
         #pragma unroll
         for (int j = 0; j < RN; ++j)
             shared.sums[group][p_transposed ? (left + j) * TM + up + i : (up + i) * TN + left + j] = sums[i][j];
-    store_tile(shared.sums[0], blocks, rank, p_transposed, P, row0, col0, m, n, p_row, p_col);
+    store_tile(shared.sums[0], blocks, rank, p_transposed, P, row0, col0, m, n, p_row, p_col, accumulate);
 }

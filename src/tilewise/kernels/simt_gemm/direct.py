@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import product
 from typing import Any, ClassVar
 
 from tilewise.algebra.semiring import Algebra
@@ -15,7 +14,6 @@ from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.coefficients import coefficients
-from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.residency import clusters_of
 from tilewise.kernels.shared.stack_launches import along_k, strides
@@ -89,8 +87,8 @@ class Direct(Strips):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         every = self.every(problem.algebra.partial.itemsize, machine)
-        for config, accumulate in product(every, onto(problem, machine)):
-            yield render_strips.key(problem.algebra, config.tile, self.stages, None, accumulate)
+        for config in every:
+            yield render_strips.key(problem.algebra, config.tile, self.stages, None)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         return self._launches(plan, given, None, [*strides(given), *map(ctypes.c_int, along_k(given))], 0)

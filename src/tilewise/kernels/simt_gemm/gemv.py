@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import product
 from typing import ClassVar
 
 from tilewise.core.machine import Machine
@@ -12,12 +11,11 @@ from tilewise.core.problem import Problem
 from tilewise.errors import DtypeError
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import Capabilities
-from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.simt_gemm import skinny as model
 from tilewise.kernels.simt_gemm.skinny import SkinnyTile
 from tilewise.kernels.simt_gemm.skinny_recipe import launches
 from tilewise.kernels.simt_gemm.text import every_skinny
-from tilewise.kernels.transforms.sums import render_combine
+from tilewise.kernels.transforms.sums import combine_text
 
 DEEP = 512  # k of a stack's members from which the model holds
 
@@ -61,5 +59,4 @@ class Gemv(ByConfigs):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         yield from every_skinny(problem.algebra, machine, model.dots_held(problem, machine))
-        for accumulate, share in product(onto(problem, machine), (1, 8)):
-            yield render_combine.key(problem.algebra, accumulate, share)
+        yield from (combine_text(problem.algebra, share) for share in (1, 8))

@@ -42,7 +42,7 @@ static __device__ __forceinline__ void load_rows(
 extern "C" __global__ void __launch_bounds__(256, DEEP * COLUMNS > 32 ? 2 : 4) rank_k(
     const Element* __restrict__ M, const Element* __restrict__ N, Result* P, int m, int k, int n,
     long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, long long p_col,
-    int rows, int across, int strips, unsigned per_k, int m_along_k, long long step_M, long long step_N, long long step_P)
+    int rows, int across, int strips, unsigned per_k, int m_along_k, int accumulate, long long step_M, long long step_N, long long step_P)
 {
     wait_on_dependent_grids();
     launch_dependent_grids();

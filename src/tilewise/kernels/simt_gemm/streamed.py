@@ -19,7 +19,6 @@ from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.by_configs import ByConfigs, Single
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
-from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.residency import UNIT_SHARED
 from tilewise.kernels.shared.stack_launches import along_k, stack_launches, strides
@@ -112,19 +111,19 @@ class Cells(Single):
         return f"{threads:,} threads of {cut(problem).width} cells each"
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        for one, accumulate in product(CUTS, onto(problem, machine)):
-            yield render_cells.key(problem.algebra, *one, accumulate)
+        return (render_cells.key(problem.algebra, *one) for one in CUTS)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         """M, N and P have any strides; the threads of consecutive members are numbered through."""
         p, matrices, made = plan.problem, (given.M, given.N, given.P), []
-        source, each = render_cells.key(p.algebra, *cut(p), p.accumulate), threads_of_a_member(p)
+        source, each = render_cells.key(p.algebra, *cut(p)), threads_of_a_member(p)
         runs = Runs(p.stack, [x.layout.stack for x in matrices], MOST_BLOCKS)
         by_columns = p.m > 1 and abs(p.layout_p.row) < abs(p.layout_p.col)  # neighbouring threads go down columns of P
         for first, count in runs.starts():
             arguments = (
                 *(x.member(first) for x in matrices), *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
                 *strides(given), *map(ctypes.c_longlong, (*runs.steps, count * each)), ctypes.c_int(by_columns),
+                ctypes.c_int(p.accumulate),
             )  # fmt: skip
             grid = (math.ceil(count * each / THREADS),)
             made.append(Launch.of(source, self.name, grid, (THREADS,), arguments))
@@ -219,16 +218,16 @@ class RankK(ByConfigs):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         for deep, columns in product(DEPTHS, COLUMNS):
             if deep * columns <= MOST_HELD:
-                yield render_rank_k.key(problem.algebra, deep, columns, False)
+                yield render_rank_k.key(problem.algebra, deep, columns)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         """M and N have any strides, P too as long as its columns are closer than its rows."""
         p, config = plan.problem, plan.config
-        source = render_rank_k.key(p.algebra, config.deep, config.columns, p.accumulate)
+        source = render_rank_k.key(p.algebra, config.deep, config.columns)
         strips, wide = config.across(p.n)
         own = (
             *strides(given), *(ctypes.c_int(x) for x in (config.rows, wide, strips)),
-            ctypes.c_uint(-(-(2**32) // p.k) % 2**32), ctypes.c_int(along_k(given)[0]),
+            ctypes.c_uint(-(-(2**32) // p.k) % 2**32), ctypes.c_int(along_k(given)[0]), ctypes.c_int(p.accumulate),
         )  # fmt: skip
         blocks = math.ceil(p.m / config.rows) * strips
         return stack_launches(

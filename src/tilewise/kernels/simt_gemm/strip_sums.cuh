@@ -13,7 +13,8 @@ static __device__ __forceinline__ Partial of_groups(const Partial* parts, int ce
 }
 
 static __device__ __forceinline__ void store_tile(
-    Partial* parts, int blocks, int rank, bool transposed, Result* P, int row0, int col0, int m, int n, long long p_row, long long p_col)
+    Partial* parts, int blocks, int rank, bool transposed, Result* P, int row0, int col0, int m, int n, long long p_row, long long p_col,
+    bool accumulate)
 {
     auto store = [=](int cell, Partial sum) {
         int row = row0 + (transposed ? cell % TM : cell / TN), col = col0 + (transposed ? cell / TM : cell % TN);

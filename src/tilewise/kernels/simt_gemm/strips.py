@@ -182,8 +182,8 @@ class Strips(Tabled):
         p, config, P = plan.problem, plan.config, given.P.layout
         assert isinstance(config, StripConfig)
         tile, across = config.tile, math.ceil(p.n / config.tile.cols)
-        source = render_strips.key(p.algebra, tile, self.stages, along_k, p.accumulate)
-        rest = (int(abs(P.row) < abs(P.col)), across, config.piece(p.k))
+        source = render_strips.key(p.algebra, tile, self.stages, along_k)
+        rest = (int(abs(P.row) < abs(P.col)), across, config.piece(p.k), p.accumulate)
         own = (*lies, *map(ctypes.c_int, rest))
         blocks = math.ceil(p.m / tile.rows) * across * config.cluster
         return stack_launches(

@@ -20,15 +20,13 @@ EARLY = "shared/dependent_launch.cuh"
 LOOPS = {1: "direct", 2: "buffered"}  # of strips, by stages
 
 
-def rendered(algebra: Algebra, macros: Mapping[str, object], accumulate: bool, *files: str) -> str:
-    """Macros, prelude, files."""
-    return assembled(dict(macros), "", prelude(algebra, accumulate=accumulate), *files)
+def rendered(algebra: Algebra, macros: Mapping[str, object], *files: str) -> str:
+    """Macros, prelude, files; whether to accumulate is an argument of the kernel."""
+    return assembled(dict(macros), "", prelude(algebra, accumulate=None), *files)
 
 
 @KeyedRenderer
-def render_strips(
-    algebra: Algebra, tile: tuple[int, ...], stages: int, along_k: tuple[bool, bool] | None, accumulate: bool
-) -> str:
+def render_strips(algebra: Algebra, tile: tuple[int, ...], stages: int, along_k: tuple[bool, bool] | None) -> str:
     """`tile`: a StripTile. `along_k`: contiguity of M and N along k, where that is compiled in."""
     rows, cols, tm, tn, groups, deep, resident = tile
     macros: dict[str, object] = {
@@ -38,17 +36,17 @@ def render_strips(
     if along_k is not None:
         macros |= {"RESIDENT": resident, "M_ALONG_K": along_k[0], "N_ALONG_K": along_k[1]}
     sums = "shared/cluster.cuh", "shared/add_up.cuh", "simt_gemm/strip_sums.cuh"
-    return rendered(algebra, macros, accumulate, *sums, EARLY, f"simt_gemm/{LOOPS[stages]}.cu")
+    return rendered(algebra, macros, *sums, EARLY, f"simt_gemm/{LOOPS[stages]}.cu")
 
 
 @KeyedRenderer
-def render_cells(algebra: Algebra, width: int, down: bool, accumulate: bool) -> str:
-    return rendered(algebra, {"WIDTH": width, "DOWN": down}, accumulate, EARLY, "simt_gemm/cells.cu")
+def render_cells(algebra: Algebra, width: int, down: bool) -> str:
+    return rendered(algebra, {"WIDTH": width, "DOWN": down}, EARLY, "simt_gemm/cells.cu")
 
 
 @KeyedRenderer
-def render_rank_k(algebra: Algebra, deep: int, columns: int, accumulate: bool) -> str:
-    return rendered(algebra, {"DEEP": deep, "COLUMNS": columns}, accumulate, EARLY, "simt_gemm/rank_k.cu")
+def render_rank_k(algebra: Algebra, deep: int, columns: int) -> str:
+    return rendered(algebra, {"DEEP": deep, "COLUMNS": columns}, EARLY, "simt_gemm/rank_k.cu")
 
 
 @KeyedRenderer
@@ -62,7 +60,7 @@ def render_grouped(algebra: Algebra, by_k: bool, wide: bool, k_along: tuple[bool
 @KeyedRenderer
 def render_many(algebra: Algebra, jobs: int) -> str:
     """`jobs`: products of a launch, at most."""
-    return rendered(algebra, {"JOBS": jobs}, False, "simt_gemm/tile.cuh", "simt_gemm/many.cu")
+    return assembled({"JOBS": jobs}, "", prelude(algebra), "simt_gemm/tile.cuh simt_gemm/many.cu")
 
 
 def skinny_text(algebra: Algebra, tile: SkinnyTile, accumulate: bool, pointers: tuple[str, ...]) -> str:

@@ -14,7 +14,8 @@ static __device__ __forceinline__ void onto(Cells& sum, const Cells& more) {
 }
 
 extern "C" __global__ void __launch_bounds__(256) add_parts(
-    const Sum* __restrict__ sums, Result* P, Epilogue epilogue, int m, int n, int parts, long long lead, long long ldp)
+    const Sum* __restrict__ sums, Result* P, Epilogue epilogue, int m, int n, int parts, long long lead, long long ldp,
+    int accumulate)
 {
     wait_on_dependent_grids();
     if (WIDE == 1) launch_dependent_grids();
@@ -38,5 +39,5 @@ extern "C" __global__ void __launch_bounds__(256) add_parts(
     #pragma unroll
     for (int e = 0; e < WIDE; ++e)
         if (column + e < n)
-            to[e] = narrow(finish(sum.of[e], ACCUMULATE ? widen(to[e]) : (Sum)0, bias_of(epilogue, column + e, true), epilogue));
+            to[e] = narrow(finish(sum.of[e], accumulate ? widen(to[e]) : (Sum)0, bias_of(epilogue, column + e, true), epilogue));
 }

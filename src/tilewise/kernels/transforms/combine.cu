@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) combine(
     const Where* __restrict__ planes_where, Where* Pwhere, long long w_row, long long w_col,
 #endif
     int m, int n, long long plane_lead, long long p_row, long long p_col, int pieces, const unsigned* verdict,
-    unsigned wanted)
+    unsigned wanted, int accumulate)
 {
     launch_dependent_grids();
     wait_on_dependent_grids();

@@ -12,7 +12,7 @@ from tilewise.core.epilogue import Epilogue
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Address, Argument, Launch, Value, structure
 from tilewise.kernels.shared.stacked import stacked
-from tilewise.kernels.transforms.sums import of_members, render_add_parts, render_combine
+from tilewise.kernels.transforms.sums import combine_text, render_add_parts
 
 MANY_PIECES = 16  # of a cell, beyond which eight warps add them up together; a block of `combine` has 8
 
@@ -36,9 +36,10 @@ def add_parts(
         epilogue,
         *(ctypes.c_int(extent) for extent in (p.m, p.n, parts)),
         *(ctypes.c_longlong(x) for x in (lead, ldp)),
+        ctypes.c_int(p.accumulate),
     )
     blocks = math.ceil(p.m * math.ceil(p.n / wide) * shares / 256)
-    source = render_add_parts.key(p.dtype, p.result, p.accumulate, shares, p.epilogue, wide)
+    source = render_add_parts.key(p.dtype, p.result, shares, p.epilogue, wide)
     if members is None:
         return Launch.of(source, "add_parts", (blocks,), (256,), arguments)
     count, *steps = members
@@ -57,25 +58,20 @@ def combine(
     *,
     where: Sequence[Value] = (),
     guard: tuple[Address | None, int] = (None, 0),
-    members: tuple[int, int, int] | None = None,
+    members: tuple[int, int, int] = (1, 0, 0),
     overlap: bool = False,
 ) -> Launch:
     """The same over any semiring: rows and columns of `cells`, added `onto` P or not. `strides`: from row to row of the
     planes, and of P from row to row and column to column; `where`: planes of the k that won, and where they go;
     `guard`: a word on the card, and what it must be for this to run; `members`: as of `add_parts`."""
     share = 8 if pieces > MANY_PIECES else 1
-    source = render_combine.key(algebra, onto, share, bool(where))
-    address, value = guard
+    (address, value), (count, *steps) = guard, members
     arguments = (
         planes, target, *where, *map(ctypes.c_int, cells), *map(ctypes.c_longlong, strides), ctypes.c_int(pieces),
-        address, ctypes.c_uint(value),
+        address, ctypes.c_uint(value), ctypes.c_int(onto), *map(ctypes.c_longlong, steps),
     )  # fmt: skip
-    blocks = math.ceil(cells[0] * cells[1] * share / 256)
-    if members is None:
-        return Launch.of(source, "combine", (blocks,), (256,), arguments, overlap=overlap)
-    count, *steps = members
-    more = map(ctypes.c_longlong, steps)
-    return Launch.of(of_members(source), "combine", (blocks, count), (256,), (*arguments, *more), overlap=overlap)
+    blocks, source = math.ceil(cells[0] * cells[1] * share / 256), combine_text(algebra, share, bool(where))
+    return Launch.of(source, "combine", (blocks, count), (256,), arguments, overlap=overlap)
 
 
 def of_pairs(source: str) -> str:

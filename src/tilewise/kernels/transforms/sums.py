@@ -19,37 +19,35 @@ def sum_of(dtype: DType) -> DType:
 
 
 @KeyedRenderer
-def render_add_parts(
-    dtype: DType, result: DType, accumulate: bool, shares: int, epilogue: Epilogue = PLAIN, wide: int = 1
-) -> str:
+def render_add_parts(dtype: DType, result: DType, shares: int, epilogue: Epilogue = PLAIN, wide: int = 1) -> str:
     """`shares`: how many threads add up the parts of k together; `wide`: cells of a row that each of them makes."""
     sums = sum_of(dtype)
     return assembled(
         f"// add_parts: sums in {sums}, P in {result}",
         {"SHARES": shares, "WIDE": wide},
-        render_numbers(sums, result, accumulate),
+        render_numbers(sums, result, True),
         render_epilogue(epilogue, sums),
         "shared/dependent_launch.cuh transforms/add_parts.cu",
     )
 
 
 @KeyedRenderer
-def render_combine(algebra: Algebra, accumulate: bool, share: int = 8, arg: bool = False) -> str:
+def render_combine(algebra: Algebra, share: int = 8, arg: bool = False) -> str:
     """Planes of sums over any semiring into P, `share` warps to 32 cells of it: a block makes 256 / share. `arg`: with
     planes of the k that won."""
     sign = "<" if is_plain(algebra.semiring.add, "min") else ">"
     where = f"typedef long long Where;\n#define BETTER(x, y) ((x) {sign} (y))\n" if arg else ""
     return assembled(
-        with_half_conversions(prelude(algebra, index="long long", accumulate=accumulate) + where),
+        with_half_conversions(prelude(algebra, index="long long", accumulate=None) + where),
         {"ARG": arg, "SHARE": share},
         "",
         "shared/dependent_launch.cuh transforms/combine.cu",
     )
 
 
-def of_members(text: str) -> str:
-    """The text of `combine` for members of a stack, each with planes of its own."""
-    return stacked.key(text, ("planes", "P"))
+def combine_text(algebra: Algebra, share: int, arg: bool = False) -> str:
+    """The key of `combine` for members of a stack, each with planes of its own."""
+    return stacked.key(render_combine.key(algebra, share, arg), ("planes", "P"))
 
 
 def render_numbers(sums: DType, result: DType, accumulate: bool, paired: bool = True) -> str:

@@ -13,7 +13,7 @@ from tilewise.kernels.by_configs import ByConfigs, Tabled, fastest
 from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes
 from tilewise.kernels.shared.layouts import long_lines
-from tilewise.kernels.transforms.sums import of_members, render_add_parts, render_combine
+from tilewise.kernels.transforms.sums import combine_text, render_add_parts
 from tilewise.kernels.transforms.transpose import render_transpose
 from tilewise.kernels.wgmma_gemm.bf16x6 import model as six
 from tilewise.kernels.wgmma_gemm.bf16x6 import recipe as six_recipe
@@ -173,7 +173,7 @@ class BF16x6(OnHopper, Tabled):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         if problem.precision != "tf32":
             yield render_split.key()
-            yield from (of_members(render_combine.key(problem.algebra, False, share)) for share in (1, 8))
+            yield from (combine_text(problem.algebra, share) for share in (1, 8))
             yield from (render_bf16x6.key(tile) for tile in six.TILES)
 
 
@@ -202,8 +202,7 @@ class ReadOnce(OnHopper, Tabled):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         tf32 = problem.precision == "tf32"
         yield render_transpose.key(4) if tf32 else render_split_interleaved.key()
-        for accumulate, shares in product((False, True), (1, 8)):
-            yield render_add_parts.key(problem.dtype, problem.result, accumulate, shares)
+        yield from (render_add_parts.key(problem.dtype, problem.result, shares) for shares in (1, 8))
         for tile, lies in product(once.TILES["tf32" if tf32 else "high"], once.LONG_BYTES):
             yield render_read_once.key(tile, lies)
 

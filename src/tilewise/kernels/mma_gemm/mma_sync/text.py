@@ -17,7 +17,6 @@ from tilewise.kernels.mma_gemm.mma_sync.model import in_the_set
 from tilewise.kernels.mma_gemm.mma_sync.tiles import MmaTile
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.fragments import AMPERE, ATOMS, product_of_fragments
-from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.transforms.realign import render_realign
@@ -116,8 +115,7 @@ def texts(problem: Problem, machine: Machine) -> Iterator[str]:
     (dtype, right), result, epilogue = elements_of(problem, machine), problem.result, problem.epilogue
     other = right if right != dtype else None
     yield render_realign.key()
-    for accumulate, shares in product(onto(problem, machine), (1, 8)):
-        yield render_add_parts.key(problem.dtype, result, accumulate, shares, epilogue)
+    yield from (render_add_parts.key(problem.dtype, result, shares, epilogue) for shares in (1, 8))
     tiles, vectors = in_the_set(tensor_name(problem, machine), dtype.itemsize, machine)
     for tile in tiles:
         stages = tile.stages(machine.arch)

@@ -10,7 +10,6 @@ from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import Capabilities
-from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.simt_gemm.tiled import model
 from tilewise.kernels.simt_gemm.tiled.model import Choice
 from tilewise.kernels.simt_gemm.tiled.recipe import launches
@@ -46,4 +45,4 @@ class Plain(ByConfigs):
         return super().reason(plan, kernel, f"{tiles}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}")
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        return every_plain(problem.algebra, machine, onto(problem, machine))
+        return every_plain(problem.algebra, machine)

@@ -15,7 +15,7 @@ from tilewise.kernels.simt_gemm.tiled.text import (
     render_plain,
 )
 from tilewise.kernels.simt_gemm.tiled.tiles import GUARD_TILE, PlainTile, tiles_of
-from tilewise.kernels.transforms.sums import render_combine
+from tilewise.kernels.transforms.sums import combine_text
 
 POINTERS = ("M", "N", "P")
 ARGUMENTS = (*POINTERS, "m", "k", "n", "ldm", "ldn", "ldp", "k_each", "verdict", "wanted")  # without TAIL and ARG
@@ -54,12 +54,10 @@ def stack_fallbacks(algebra: Algebra, machine: Machine) -> Iterator[str]:
             yield with_stack_loop(render_plain.key(algebra, GUARD_TILE, Form(config, *lie, False, False)))
 
 
-def texts(algebra: Algebra, machine: Machine, onto: tuple[bool, ...]) -> Iterator[str]:
-    """Only `combine` has ACCUMULATE variants: with accumulate, sums go to planes first."""
+def texts(algebra: Algebra, machine: Machine) -> Iterator[str]:
+    """With accumulate, sums go to planes first, and `combine` adds them onto P."""
     config = config_of(algebra, machine)
-    for share in (1, 8):
-        for accumulate in onto:
-            yield render_combine.key(algebra, accumulate, share)
+    yield from (combine_text(algebra, share) for share in (1, 8))
     for side in "MN":
         for along_k in (False, True):
             yield pack_text(algebra, config, side, along_k)

@@ -164,7 +164,7 @@ class _Product:
         parts, stack = self._config.splits, (self._members, self._config.splits * p.m * p.n, sum(self._P.layout.stack))
         return combine(
             p.algebra, onto, held["partials"], self._P.pointer, (p.m, p.n), (p.n, self._lead, 1), parts,
-            guard=(verdict, 1 - UNSAFE), members=stack if self._members > 1 else None,
+            guard=(verdict, 1 - UNSAFE), members=stack,
         )  # fmt: skip
 
 

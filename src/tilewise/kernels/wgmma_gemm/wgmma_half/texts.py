@@ -43,7 +43,7 @@ def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
         yield render_realign_with_edges.key(dtype, along_k)
     for shares in (1, 8):
         name = DTYPES[dtype]
-        yield of_pairs(render_add_parts.key(name, name, False, shares, epilogue, 2))
+        yield of_pairs(render_add_parts.key(name, name, shares, epilogue, 2))
     for tile, (stores, by_classes) in STORES.items():
         for store, (m, n) in product(sorted(stores), SIDES):
             finish = PLAIN if store == "partial" else epilogue
