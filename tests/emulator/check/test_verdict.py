@@ -481,6 +481,34 @@ def test_a_warp_that_races_with_itself_is_advised_its_own_barrier(first, line, a
     assert never not in race.hint
 
 
+ELIMINATED = """
+__global__ void eliminate(float* A, int n) {
+    __shared__ float s[32 * 32];
+    for (int i = threadIdx.x; i < n * n; i += blockDim.x) s[i] = A[i];
+    __syncthreads();
+    for (int k = 0; k < n - 1; ++k) {
+        int m = n - k - 1;
+        if (threadIdx.x > k && threadIdx.x < n) s[threadIdx.x * n + k] /= s[k * n + k];
+        __syncthreads();
+        for (int i = threadIdx.x; i < m * m; i += blockDim.x)
+            s[(k + 1 + i / m) * n + k + 1 + i % m] -= s[(k + 1 + i / m) * n + k] * s[k * n + k + 1 + i % m];
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < n * n; i += blockDim.x) A[i] = s[i];
+}
+"""
+
+
+def test_a_race_with_the_turn_before_is_advised_a_barrier_at_the_loops_end():
+    matrix = np.eye(24, dtype=np.float32) + 1
+    report = check(ELIMINATED, grid=(1,), block=(128,), args={"A": matrix.ravel(), "n": 24})
+    hints = [f.hint for f in report.faults if f.hazard == "RAW"]
+    assert hints
+    for hint in hints:
+        assert "after line 11 and before line 8" in hint
+        assert "between line 8 and line 11" not in hint  # there is one
+
+
 def test_kernels_of_another_file_are_judged_by_the_programs_own_run(tmp_path):
     (tmp_path / "ops.h").write_text("void fill(int* d, int n);\n")
     (tmp_path / "ops.cu").write_text("""#include "ops.h"

@@ -223,3 +223,87 @@ def test_names_of_libcuxx_and_address_spaces(tmp_path):
     path.write_text(LIBCUXX)
     report = run_program(path, capture=True)
     assert (report.output, report.findings) == ("6\n3.40282e+38 2\n2\n", []), report.message
+
+
+ORDERED = r"""
+#include <cstdio>
+#include <set>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <string_view>
+#include <numeric>
+#include <vector>
+struct P { int x, y; bool operator==(const P& o) const { return x == o.x && y == o.y; } };
+struct H { size_t operator()(const P& p) const { return p.x * 31 + p.y; } };
+struct ByLen { bool operator()(const std::string& a, const std::string& b) const { return a.size() < b.size(); } };
+int main() {
+  std::set<int, std::greater<int>> s{1, 5, 3}; for (int v : s) printf("%d ", v); puts("");
+  std::map<std::string, int, ByLen> m; m["abc"] = 1; m["z"] = 2; m["xyz"] = 7; for (auto& [k, v] : m) printf("%s=%d ", k.c_str(), v); puts("");
+  auto cmp = [](int a, int b) { return a % 10 < b % 10; };
+  std::set<int, decltype(cmp)> t(cmp); t.insert(19); t.insert(21); t.insert(9); for (int v : t) printf("%d ", v); puts("");
+  std::string_view sv = "hello"; printf("%zu\n", sv.size());
+  std::vector<double> d{1.5, 2, 3}; printf("%g\n", std::accumulate(d.begin(), d.end(), 1.0, std::multiplies<>{}));
+  printf("%g\n", std::inner_product(d.begin(), d.end(), d.begin(), 0.0));
+  auto it = m.upper_bound("aa"); printf("%s\n", it->first.c_str());
+  (void)m; (void)t; static_cast<void>(s);
+  for (auto r = s.rbegin(); r != s.rend(); ++r) printf("%d ", *r); puts("");
+}
+#include <algorithm>
+#include <array>
+struct Row { int key, at; };
+struct Test { Test() {
+  std::vector<Row> v; for (int i = 0; i < 100000; ++i) v.push_back({(i * 7919) % 1013, i});
+  std::stable_sort(v.begin(), v.end(), [](const Row& a, const Row& b) { return a.key < b.key; });
+  bool ok = true; for (size_t i = 1; i < v.size(); ++i) ok &= v[i-1].key < v[i].key || (v[i-1].key == v[i].key && v[i-1].at < v[i].at);
+  std::vector<int> w{3, 1, 2}; std::sort(w.rbegin(), w.rend()); std::string s = "abc", r(s.rbegin(), s.rend()); std::array<int, 3> q{1, 2, 3};
+  auto f = std::lower_bound(v.begin(), v.end(), 500, [](const Row& a, int k) { return a.key < k; });
+  printf("%d %d%d%d %s %d %d\n", ok, w[0], w[1], w[2], r.c_str(), *q.rbegin(), f->key);
+  std::vector<double> z(v.size()); std::iota(z.rbegin(), z.rend(), 0); std::stable_sort(z.begin(), z.end()); printf("%g %g\n", z[0], z.back());
+} } test;
+"""
+# as g++ -std=c++17 has it
+ORDERED_PRINTED = """\
+1 321 cba 3 500
+0 99999
+5 3 1
+z=2 abc=7
+21 19
+5
+9
+15.25
+abc
+1 3 5
+"""
+BY_KEY = r"""
+#include <thrust/device_vector.h>
+#include <thrust/sort.h>
+#include <thrust/binary_search.h>
+#include <thrust/host_vector.h>
+#include <thrust/execution_policy.h>
+#include <cstdio>
+int main() {
+  int n = 20000; thrust::host_vector<int> k(n); thrust::host_vector<float> v(n);
+  for (int i = 0; i < n; i++) { k[i] = (i * 7919LL) % 10007; v[i] = i; }
+  thrust::device_vector<int> dk = k; thrust::device_vector<float> dv(v.begin(), v.end());
+  thrust::sort_by_key(dk.begin(), dk.end(), dv.begin());
+  printf("%d %g %d %g\n", (int)dk[0], (float)dv[0], (int)dk[n - 1], (float)dv[n - 1]);
+  thrust::sort_by_key(thrust::device, dk.begin(), dk.end(), dv.begin(), thrust::greater<int>());
+  printf("%d %g\n", (int)dk[0], (float)dv[0]);
+  thrust::stable_sort(dk.begin(), dk.end());
+  printf("%ld\n", (long)(thrust::lower_bound(dk.begin(), dk.end(), 5000) - dk.begin()));
+  thrust::device_vector<int> w{4, 5, 6}; thrust::host_vector<int> h(w.begin(), w.end()); printf("%d %d\n", (int)w[2], h[0]);
+}
+"""
+
+
+def test_order_by_a_comparison_of_the_program_and_backwards(tmp_path):
+    assert run(tmp_path, ORDERED) == ORDERED_PRINTED
+
+
+def test_thrust_sorts_pairs_stably(tmp_path):
+    keys = sorted(((i * 7919) % 10007, i) for i in range(20000))
+    last = min(i for key, i in keys if key == keys[-1][0])
+    below = sum(key < 5000 for key, _ in keys)
+    wanted = f"{keys[0][0]} {keys[0][1]} {keys[-1][0]} {keys[-1][1]}\n{keys[-1][0]} {last}\n{below}\n6 4\n"
+    assert run(tmp_path, BY_KEY) == wanted

@@ -16,6 +16,33 @@ template <class T> const T& max(const T& a, const T& b) { return a < b ? b : a; 
 template <class T, class F> const T& min(const T& a, const T& b, F less) { return less(b, a) ? b : a; }
 template <class T, class F> const T& max(const T& a, const T& b, F less) { return less(a, b) ? b : a; }
 template <class T> const T& clamp(const T& x, const T& low, const T& high) { return x < low ? low : high < x ? high : x; }
+template <class I> struct reverse_iterator;
+template <class T> struct reverse_iterator<T*> {
+    typedef T value_type;
+    T* _at;
+    reverse_iterator() {}
+    explicit reverse_iterator(T* at) : _at(at) {}
+    T* base() const { return _at; }
+    T& operator*() const { return *(_at - 1); }
+    T* operator->() const { return _at - 1; }
+    T& operator[](long n) const { return *(_at - 1 - n); }
+    reverse_iterator& operator++() { --_at; return *this; }
+    reverse_iterator operator++(int) { reverse_iterator old = *this; --_at; return old; }
+    reverse_iterator& operator--() { ++_at; return *this; }
+    reverse_iterator operator--(int) { reverse_iterator old = *this; ++_at; return old; }
+    reverse_iterator& operator+=(long n) { _at -= n; return *this; }
+    reverse_iterator& operator-=(long n) { _at += n; return *this; }
+    reverse_iterator operator+(long n) const { return reverse_iterator(_at - n); }
+    reverse_iterator operator-(long n) const { return reverse_iterator(_at + n); }
+    long operator-(const reverse_iterator& o) const { return o._at - _at; }
+    bool operator==(const reverse_iterator& o) const { return _at == o._at; }
+    bool operator!=(const reverse_iterator& o) const { return _at != o._at; }
+    bool operator<(const reverse_iterator& o) const { return o._at < _at; }
+};
+template <class I> reverse_iterator<I> make_reverse_iterator(I at) { return reverse_iterator<I>(at); }
+#define __REVERSED(T) auto rbegin() { return std::reverse_iterator<T*>(end()); } auto rend() { return std::reverse_iterator<T*>(begin()); } \
+    auto rbegin() const { return std::reverse_iterator<const T*>(end()); } auto rend() const { return std::reverse_iterator<const T*>(begin()); } \
+    auto crbegin() const { return rbegin(); } auto crend() const { return rend(); }
 template <class T> struct initializer_list {
     T* first; size_t count;
     T* begin() const { return first; }
@@ -66,22 +93,15 @@ template <class I> I min_element(I first, I last) { I best = first; for (; first
 template <class I, class F> I max_element(I first, I last, F less) { I best = first; for (; first != last; ++first) if (less(*best, *first)) best = first; return best; }
 template <class I, class F> I min_element(I first, I last, F less) { I best = first; for (; first != last; ++first) if (less(*first, *best)) best = first; return best; }
 template <class I> void reverse(I first, I last) { while (first != last) { --last; if (first == last) return; std::swap(*first, *last); ++first; } }
-template <class I> void __sift(I a, long at, long n) {
-    while (true) {
-        long child = 2 * at + 1;
-        if (child >= n) return;
-        if (child + 1 < n && a[child] < a[child + 1]) ++child;
-        if (!(a[at] < a[child])) return;
-        std::swap(a[at], a[child]);
-        at = child;
-    }
-}
-template <class I> void sort(I first, I last) {
-    long n = last - first;
-    for (long i = n / 2 - 1; i >= 0; --i) __sift(first, i, n);
-    for (long i = n - 1; i > 0; --i) { std::swap(first[0], first[i]); __sift(first, 0L, i); }
-}
-template <class I, class F> void __sift_by(I a, long at, long n, F& less) {
+#define __FUNCTION_OBJECT(name, R, expression) template <class T = void> struct name { __host__ __device__ R operator()(const T& a, const T& b) const { return expression; } }; \
+    template <> struct name<void> { template <class A, class B> __host__ __device__ auto operator()(const A& a, const B& b) const { return expression; } };
+__FUNCTION_OBJECT(plus, T, a + b) __FUNCTION_OBJECT(minus, T, a - b) __FUNCTION_OBJECT(multiplies, T, a * b) __FUNCTION_OBJECT(greater, bool, b < a)
+__FUNCTION_OBJECT(less, bool, a < b) __FUNCTION_OBJECT(logical_and, bool, a && b) __FUNCTION_OBJECT(logical_or, bool, a || b)
+__FUNCTION_OBJECT(bit_xor, T, a ^ b) __FUNCTION_OBJECT(bit_and, T, a & b) __FUNCTION_OBJECT(bit_or, T, a | b) __FUNCTION_OBJECT(divides, T, a / b)
+__FUNCTION_OBJECT(modulus, T, a % b) __FUNCTION_OBJECT(equal_to, bool, a == b) __FUNCTION_OBJECT(greater_equal, bool, a >= b)
+__FUNCTION_OBJECT(less_equal, bool, a <= b)
+template <class I> I rotate(I first, I middle, I last) { std::reverse(first, middle); std::reverse(middle, last); std::reverse(first, last); return first + (last - middle); }
+template <class I, class F> void __sift(I a, long at, long n, F& less) {
     while (true) {
         long child = 2 * at + 1;
         if (child >= n) return;
@@ -93,25 +113,50 @@ template <class I, class F> void __sift_by(I a, long at, long n, F& less) {
 }
 template <class I, class F> void sort(I first, I last, F less) {
     long n = last - first;
-    for (long i = n / 2 - 1; i >= 0; --i) __sift_by(first, i, n, less);
-    for (long i = n - 1; i > 0; --i) { std::swap(first[0], first[i]); __sift_by(first, 0L, i, less); }
+    for (long i = n / 2 - 1; i >= 0; --i) __sift(first, i, n, less);
+    for (long i = n - 1; i > 0; --i) { std::swap(first[0], first[i]); __sift(first, 0L, i, less); }
 }
-template <class I> void stable_sort(I first, I last) {
+template <class I> void sort(I first, I last) { std::sort(first, last, less<>()); }
+template <class I, class T, class F> I lower_bound(I first, I last, const T& v, F less) {
     long n = last - first;
-    for (long i = 1; i < n; ++i) for (long j = i; j > 0 && first[j] < first[j - 1]; --j) std::swap(first[j], first[j - 1]);
+    while (n > 0) { long half = n / 2; if (less(first[half], v)) { first += half + 1; n -= half + 1; } else n = half; }
+    return first;
 }
+template <class I, class T, class F> I upper_bound(I first, I last, const T& v, F less) {
+    long n = last - first;
+    while (n > 0) { long half = n / 2; if (!less(v, first[half])) { first += half + 1; n -= half + 1; } else n = half; }
+    return first;
+}
+template <class I, class T> I lower_bound(I first, I last, const T& v) { return std::lower_bound(first, last, v, less<>()); }
+template <class I, class T> I upper_bound(I first, I last, const T& v) { return std::upper_bound(first, last, v, less<>()); }
+// merges two sorted halves in place: the middle parts change places, and each side is merged again
+template <class I, class F> void __merge(I first, I middle, I last, F& less) {
+    long left = middle - first, right = last - middle;
+    if (left == 0 || right == 0 || !less(*middle, *(middle - 1))) return;
+    if (left + right == 2) { std::swap(*first, *middle); return; }
+    I from = first + left / 2, to = middle + right / 2;
+    if (left > right) to = std::lower_bound(middle, last, *from, less);
+    else from = std::upper_bound(first, middle, *to, less);
+    I met = from + (to - middle);
+    std::rotate(from, middle, to);
+    __merge(first, from, met, less);
+    __merge(met, to, last, less);
+}
+template <class I, class F> void stable_sort(I first, I last, F less) {
+    long n = last - first, run = 16;
+    for (long start = 0; start < n; start += run)
+        for (long i = start + 1; i < n && i < start + run; ++i)
+            for (long j = i; j > start && less(first[j], first[j - 1]); --j) std::swap(first[j], first[j - 1]);
+    for (; run < n; run *= 2)
+        for (long start = 0; start + run < n; start += 2 * run) __merge(first + start, first + start + run, first + (start + 2 * run < n ? start + 2 * run : n), less);
+}
+template <class I> void stable_sort(I first, I last) { std::stable_sort(first, last, less<>()); }
 template <class I> bool is_sorted(I first, I last) { if (first == last) return true; I next = first; for (++next; next != last; ++first, ++next) if (*next < *first) return false; return true; }
-template <class I, class T> I lower_bound(I first, I last, const T& v) { while (first != last && *first < v) ++first; return first; }
 template <class I> I unique(I first, I last) { if (first == last) return last; I to = first; while (++first != last) if (!(*to == *first)) *++to = *first; return ++to; }
 template <class I> long distance(I first, I last) { return last - first; }
 template <class I> I next(I at, long n = 1) { return at + n; }
 template <class I> I prev(I at, long n = 1) { return at - n; }
 template <class I, class G> void shuffle(I first, I last, G& g) { for (long i = (last - first) - 1; i > 0; --i) std::swap(first[i], first[g() % (i + 1)]); }
-template <class T> struct plus { T operator()(const T& a, const T& b) const { return a + b; } };
-template <class T> struct minus { T operator()(const T& a, const T& b) const { return a - b; } };
-template <class T> struct multiplies { T operator()(const T& a, const T& b) const { return a * b; } };
-template <class T> struct greater { bool operator()(const T& a, const T& b) const { return b < a; } };
-template <class T> struct less { bool operator()(const T& a, const T& b) const { return a < b; } };
 template <class T> struct numeric_limits { static T max() { return T(); } static T min() { return T(); } static T lowest() { return T(); } };
 #define __LIMITS(T, low, high, tiny) template <> struct numeric_limits<T> { static T max() { return high; } static T min() { return tiny; } \
     static T lowest() { return low; } static T epsilon() { return (T)(sizeof(T) == 4 ? 1.1920928955078125e-07 : 2.220446049250313e-16); } \
@@ -132,7 +177,6 @@ void __out_of_range(size_t i, size_t n);
 void __empty_pop();
 namespace std {
 template <class I, class T> bool binary_search(I first, I last, const T& v) { I at = std::lower_bound(first, last, v); return at != last && !(v < *at); }
-template <class I, class T> I upper_bound(I first, I last, const T& v) { while (first != last && !(v < *first)) ++first; return first; }
 template <class I> void nth_element(I first, I nth, I last) { std::sort(first, last); }
 template <class I, class F> void nth_element(I first, I nth, I last, F f) { std::sort(first, last, f); }
 template <class I> void partial_sort(I first, I middle, I last) { std::sort(first, last); }
@@ -142,7 +186,6 @@ template <class I, class O, class F> O copy_if(I first, I last, O to, F f) { for
 template <class I, class O> O adjacent_difference(I first, I last, O to) { if (first == last) return to; auto before = *first; *to = before; while (++first != last) { auto now = *first; *++to = now - before; before = now; } return ++to; }
 template <class I> pair<I, I> minmax_element(I first, I last) { return pair<I, I>(std::min_element(first, last), std::max_element(first, last)); }
 template <class T> pair<T, T> minmax(const T& a, const T& b) { return b < a ? pair<T, T>(b, a) : pair<T, T>(a, b); }
-template <class I> I rotate(I first, I middle, I last) { std::reverse(first, middle); std::reverse(middle, last); std::reverse(first, last); return first + (last - middle); }
 template <class I> void random_shuffle(I first, I last) { for (long i = 1; i < last - first; ++i) { long j = rand() % (i + 1); if (i != j) std::swap(first[i], first[j]); } }
 template <class I, class F> I remove_if(I first, I last, F f) { I to = first; for (; first != last; ++first) if (!f(*first)) { *to = *first; ++to; } return to; }
 template <class I, class T> void replace(I first, I last, const T& old, const T& v) { for (; first != last; ++first) if (*first == old) *first = v; }
@@ -171,16 +214,6 @@ template <class I> void push_heap(I first, I last) { std::make_heap(first, last)
 template <class I, class N> void advance(I& at, N n) { at = at + n; }
 template <class T> struct __adder { T* _to; __adder(T& c) : _to(&c) {} __adder& operator*() { return *this; } __adder& operator++() { return *this; } template <class V> __adder& operator=(const V& v) { _to->push_back(v); return *this; } };
 template <class T> __adder<T> back_inserter(T& c) { return __adder<T>(c); }
-template <class T> struct logical_and { bool operator()(const T& a, const T& b) const { return a && b; } };
-template <class T> struct logical_or { bool operator()(const T& a, const T& b) const { return a || b; } };
-template <class T> struct bit_xor { T operator()(const T& a, const T& b) const { return a ^ b; } };
-template <class T> struct bit_and { T operator()(const T& a, const T& b) const { return a & b; } };
-template <class T> struct bit_or { T operator()(const T& a, const T& b) const { return a | b; } };
-template <class T> struct divides { T operator()(const T& a, const T& b) const { return a / b; } };
-template <class T> struct modulus { T operator()(const T& a, const T& b) const { return a % b; } };
-template <class T> struct equal_to { bool operator()(const T& a, const T& b) const { return a == b; } };
-template <class T> struct greater_equal { bool operator()(const T& a, const T& b) const { return a >= b; } };
-template <class T> struct less_equal { bool operator()(const T& a, const T& b) const { return a <= b; } };
 template <class I, class T, class F, class G> T transform_reduce(I first, I last, T sum, F f, G g) { for (; first != last; ++first) sum = f(sum, g(*first)); return sum; }
 template <class I, class O> O inclusive_scan(I first, I last, O to) { return std::partial_sum(first, last, to); }
 template <class I, class O, class T> O exclusive_scan(I first, I last, O to, T sum) { for (; first != last; ++first, ++to) { T v = *first; *to = sum; sum = sum + v; } return to; }

@@ -3,8 +3,10 @@
 namespace std {
 template <class K> struct __same_key { static const K& of(const K& k) { return k; } };
 template <class K, class V> struct __first_key { static const K& of(const pair<K, V>& p) { return p.first; } };
-template <class K, class P, class G> struct __sorted {
-    vector<P> _items;
+template <class K, class P, class G, class C> struct __sorted {
+    vector<P> _items; C _less;
+    __sorted() {}
+    __sorted(const C& c) : _less(c) {}
     typedef P value_type; typedef K key_type; typedef P* iterator; typedef const P* const_iterator; typedef size_t size_type;
     P* begin() { return _items.begin(); }
     P* end() { return _items.end(); }
@@ -12,13 +14,15 @@ template <class K, class P, class G> struct __sorted {
     const P* end() const { return _items.end(); }
     const P* cbegin() const { return _items.begin(); }
     const P* cend() const { return _items.end(); }
+    __REVERSED(P)
     size_t size() const { return _items.size(); }
     bool empty() const { return _items.size() == 0; }
     void clear() { _items.clear(); }
     void reserve(size_t n) { _items.reserve(n); }
-    size_t _at(const K& k) const { size_t a = 0, b = _items.size(); while (a < b) { size_t m = (a + b) / 2; if (G::of(_items[m]) < k) a = m + 1; else b = m; } return a; }
-    bool _has(size_t i, const K& k) const { return i < _items.size() && !(k < G::of(_items[i])); }
+    size_t _at(const K& k) const { size_t a = 0, b = _items.size(); while (a < b) { size_t m = (a + b) / 2; if (_less(G::of(_items[m]), k)) a = m + 1; else b = m; } return a; }
+    bool _has(size_t i, const K& k) const { return i < _items.size() && !_less(k, G::of(_items[i])); }
     P* lower_bound(const K& k) { return begin() + _at(k); }
+    P* upper_bound(const K& k) { size_t i = _at(k); return begin() + i + (_has(i, k) ? 1 : 0); }
     P* find(const K& k) { size_t i = _at(k); return _has(i, k) ? begin() + i : end(); }
     const P* find(const K& k) const { size_t i = _at(k); return _has(i, k) ? begin() + i : end(); }
     size_t count(const K& k) const { return _has(_at(k), k) ? 1 : 0; }
@@ -27,25 +31,27 @@ template <class K, class P, class G> struct __sorted {
     P* erase(P* p) { return _items.erase(p); }
     pair<P*, bool> insert(const P& p) { size_t i = _at(G::of(p)); if (_has(i, G::of(p))) return pair<P*, bool>(begin() + i, false); _items.insert(_items.begin() + i, p); return pair<P*, bool>(begin() + i, true); }
 };
-template <class K, class V, class C = int, class D = int, class E = int> struct map : public __sorted<K, pair<K, V>, __first_key<K, V> > {
+template <class K, class V, class C = less<K>, class A = int> struct map : public __sorted<K, pair<K, V>, __first_key<K, V>, C> {
     typedef V mapped_type;
     map() {}
+    explicit map(const C& c) : __sorted<K, pair<K, V>, __first_key<K, V>, C>(c) {}
     map(initializer_list<pair<K, V> > l) { for (pair<K, V>* p = l.begin(); p != l.end(); ++p) this->insert(*p); }
     V& operator[](const K& k) { size_t i = this->_at(k); if (!this->_has(i, k)) this->_items.insert(this->_items.begin() + i, pair<K, V>(k, V())); return this->_items[i].second; }
     V& at(const K& k) { size_t i = this->_at(k); if (!this->_has(i, k)) __out_of_range(i, this->size()); return this->_items[i].second; }
     const V& at(const K& k) const { size_t i = this->_at(k); if (!this->_has(i, k)) __out_of_range(i, this->size()); return this->_items[i].second; }
     template <class A, class B> pair<pair<K, V>*, bool> emplace(const A& a, const B& b) { return this->insert(pair<K, V>(a, b)); }
 };
-template <class K, class V, class C = int, class D = int, class E = int> struct unordered_map : public map<K, V, C, D, E> {
+template <class K, class V, class C = int, class D = int, class E = int> struct unordered_map : public map<K, V> {
     unordered_map() {}
     unordered_map(initializer_list<pair<K, V> > l) { for (pair<K, V>* p = l.begin(); p != l.end(); ++p) this->insert(*p); }
 };
-template <class K, class C = int, class D = int> struct set : public __sorted<K, K, __same_key<K> > {
+template <class K, class C = less<K>, class A = int> struct set : public __sorted<K, K, __same_key<K>, C> {
     set() {}
+    explicit set(const C& c) : __sorted<K, K, __same_key<K>, C>(c) {}
     set(initializer_list<K> l) { for (K* p = l.begin(); p != l.end(); ++p) this->insert(*p); }
     template <class I> set(I first, I last) { for (; first != last; ++first) this->insert(*first); }
 };
-template <class K, class C = int, class D = int> struct unordered_set : public set<K, C, D> {
+template <class K, class C = int, class D = int> struct unordered_set : public set<K> {
     unordered_set() {}
     unordered_set(initializer_list<K> l) { for (K* p = l.begin(); p != l.end(); ++p) this->insert(*p); }
     template <class I> unordered_set(I first, I last) { for (; first != last; ++first) this->insert(*first); }

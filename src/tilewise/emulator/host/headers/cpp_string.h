@@ -18,11 +18,12 @@ public:
     string() : _data(nullptr), _size(0), _room(0) { _set("", 0); }
     string(const char* s) : _data(nullptr), _size(0), _room(0) { _set(s, strlen(s)); }
     string(const char* s, size_t n) : _data(nullptr), _size(0), _room(0) { _set(s, n); }
-    // in string_view.h
+    // in streams.h
     explicit string(const string_view& v); string& operator=(const string_view& v); string& operator+=(const string_view& v); string& append(const string_view& v);
     string(const string& o) : _data(nullptr), _size(0), _room(0) { _set(o._data, o._size); }
     string(string&& o) : _data(nullptr), _size(0), _room(0) { _set("", 0); std::swap(_data, o._data); std::swap(_size, o._size); std::swap(_room, o._room); }
     string(const char* first, const char* last) : _data(nullptr), _size(0), _room(0) { _set(first, last - first); }
+    template <class I> string(reverse_iterator<I> first, reverse_iterator<I> last) : _data(nullptr), _size(0), _room(0) { _set("", 0); for (; first != last; ++first) push_back(*first); }
     string(size_t n, char c) : _data(nullptr), _size(0), _room(0) { _set("", 0); for (size_t i = 0; i < n; ++i) push_back(c); }
     ~string() { if (_data) __vector_free(_data); }
     string& operator=(const string& o) { if (this != &o) _set(o._data, o._size); return *this; }
@@ -36,6 +37,7 @@ public:
     char* end() { return _data + _size; }
     const char* begin() const { return _data; }
     const char* end() const { return _data + _size; }
+    __REVERSED(char)
     char& operator[](size_t i) { return _data[i]; }
     const char& operator[](size_t i) const { return _data[i]; }
     char& at(size_t i) { if (i >= _size) __out_of_range(i, _size); return _data[i]; }

@@ -43,6 +43,9 @@ template <class T> struct host_vector : public std::vector<T> {
     host_vector(const host_vector& o) : std::vector<T>(o.size()) { o._copy_to(this->data(), o.size()); }
     host_vector(const device_vector<T>& o) : std::vector<T>(o.size()) { o._copy_to(this->data(), o.size()); }
     host_vector(const std::vector<T>& o) : std::vector<T>(o) {}
+    host_vector(std::initializer_list<T> l) : std::vector<T>(l) {}
+    template <class I> host_vector(I* first, I* last) : std::vector<T>(first, last) {}
+    host_vector(device_ptr<T> first, device_ptr<T> last) : std::vector<T>(last.get() - first.get()) { if (this->size()) __thrust_copy(this->data(), first.get(), this->size() * sizeof(T)); }
     host_vector& operator=(const host_vector& o) { this->resize(o.size()); o._copy_to(this->data(), o.size()); return *this; }
     host_vector& operator=(const device_vector<T>& o) { this->resize(o.size()); o._copy_to(this->data(), o.size()); return *this; }
     void _copy_to(T* to, size_t n) const { if (n) __thrust_copy(to, this->data(), n * sizeof(T)); }
@@ -63,6 +66,7 @@ template <class T> struct device_vector {
     device_vector(const device_vector& o) { _take(o._size); if (_size) __thrust_copy(_data, o._data, _size * sizeof(T)); }
     device_vector(const std::vector<T>& o) { _take(o.size()); if (_size) __thrust_copy(_data, o.data(), _size * sizeof(T)); }
     device_vector(const host_vector<T>& o) { _take(o.size()); if (_size) __thrust_copy(_data, o.data(), _size * sizeof(T)); }
+    device_vector(std::initializer_list<T> l) { _take(l.size()); if (_size) __thrust_copy(_data, l.begin(), _size * sizeof(T)); }
     device_vector(const T* first, const T* last) { _take(last - first); if (_size) __thrust_copy(_data, first, _size * sizeof(T)); }
     device_vector(device_ptr<T> first, device_ptr<T> last) { _take(last.get() - first.get()); if (_size) __thrust_copy(_data, first.get(), _size * sizeof(T)); }
     device_vector(T* first, T* last) { _take(last - first); if (_size) __thrust_copy(_data, first, _size * sizeof(T)); }
@@ -122,13 +126,9 @@ template <class T> __span<T> __held(counting_iterator<T> p) { return __span<T>(p
 #define __SPAN(name, first, n) decltype(__held(first)) name(first, n)
 struct device_t { int n; device_t on(void* s) const { return *this; } }; struct host_t { int n; };
 const device_t device = {0}; const host_t host = {0}; const device_t seq = {0};
-template <class T> struct plus { __host__ __device__ T operator()(const T& a, const T& b) const { return a + b; } };
-template <class T> struct minus { __host__ __device__ T operator()(const T& a, const T& b) const { return a - b; } };
-template <class T> struct multiplies { __host__ __device__ T operator()(const T& a, const T& b) const { return a * b; } };
+using std::plus; using std::minus; using std::multiplies; using std::greater; using std::less;
 template <class T> struct maximum { __host__ __device__ T operator()(const T& a, const T& b) const { return a < b ? b : a; } };
 template <class T> struct minimum { __host__ __device__ T operator()(const T& a, const T& b) const { return b < a ? b : a; } };
-template <class T> struct greater { __host__ __device__ bool operator()(const T& a, const T& b) const { return b < a; } };
-template <class T> struct less { __host__ __device__ bool operator()(const T& a, const T& b) const { return a < b; } };
 template <class T> struct negate { __host__ __device__ T operator()(const T& a) const { return -a; } };
 template <class T> struct square { __host__ __device__ T operator()(const T& a) const { return a * a; } };
 template <class I, class O> O copy(I first, I last, O to) { long n = last - first; __SPAN(a, first, n); __SPAN(b, to, n); b._items = a._items; b.back(); return to + n; }
@@ -140,8 +140,16 @@ template <class I> void sort(I first, I last) { __SPAN(a, first, last - first); 
 template <class I, class F> void sort(I first, I last, F f) { __SPAN(a, first, last - first); std::sort(a._items.begin(), a._items.end(), f); a.back(); }
 template <class I> void stable_sort(I first, I last) { __SPAN(a, first, last - first); std::stable_sort(a._items.begin(), a._items.end()); a.back(); }
 template <class I> void reverse(I first, I last) { __SPAN(a, first, last - first); std::reverse(a._items.begin(), a._items.end()); a.back(); }
-template <class I, class J> void sort_by_key(I first, I last, J values) { __SPAN(a, first, last - first); __SPAN(b, values, last - first); long n = last - first;
-    for (long i = 1; i < n; ++i) for (long j = i; j > 0 && a._items[j] < a._items[j - 1]; --j) { std::swap(a._items[j], a._items[j - 1]); std::swap(b._items[j], b._items[j - 1]); } a.back(); b.back(); }
+template <class I, class J, class F> void stable_sort_by_key(I first, I last, J values, F less) { __SPAN(a, first, last - first); __SPAN(b, values, last - first);
+    auto keys = a._items; auto kept = b._items; std::vector<long> order(keys.size()); std::iota(order.begin(), order.end(), 0L);
+    std::stable_sort(order.begin(), order.end(), [&](long i, long j) { return less(keys[i], keys[j]); });
+    for (size_t i = 0; i < order.size(); ++i) { a._items[i] = keys[order[i]]; b._items[i] = kept[order[i]]; } a.back(); b.back(); }
+template <class I, class J> void stable_sort_by_key(I first, I last, J values) { thrust::stable_sort_by_key(first, last, values, thrust::less<>()); }
+template <class I, class J> void sort_by_key(I first, I last, J values) { thrust::stable_sort_by_key(first, last, values, thrust::less<>()); }
+template <class I, class J, class F> void sort_by_key(I first, I last, J values, F less) { thrust::stable_sort_by_key(first, last, values, less); }
+template <class I, class F> void stable_sort(I first, I last, F less) { __SPAN(a, first, last - first); std::stable_sort(a._items.begin(), a._items.end(), less); a.back(); }
+template <class I, class T> I lower_bound(I first, I last, const T& v) { __SPAN(a, first, last - first); return first + (std::lower_bound(a._items.begin(), a._items.end(), v) - a._items.begin()); }
+template <class I, class T> I upper_bound(I first, I last, const T& v) { __SPAN(a, first, last - first); return first + (std::upper_bound(a._items.begin(), a._items.end(), v) - a._items.begin()); }
 template <class I> auto reduce(I first, I last) { __SPAN(a, first, last - first); auto s = __kind(first); for (size_t i = 0; i < a._items.size(); ++i) s = s + a._items[i]; return s; }
 template <class I, class T> T reduce(I first, I last, T s) { __SPAN(a, first, last - first); for (size_t i = 0; i < a._items.size(); ++i) s = s + a._items[i]; return s; }
 template <class I, class T, class F> T reduce(I first, I last, T s, F f) { __SPAN(a, first, last - first); for (size_t i = 0; i < a._items.size(); ++i) s = f(s, a._items[i]); return s; }
@@ -267,6 +275,7 @@ template <class I, class O, class T, class F> O exclusive_scan(I first, I last, 
     template <class I, class F> void sort(P e, I first, I last, F f) { thrust::sort(first, last, f); } \
     template <class I> void stable_sort(P e, I first, I last) { thrust::stable_sort(first, last); } \
     template <class I, class J> void sort_by_key(P e, I first, I last, J values) { thrust::sort_by_key(first, last, values); } \
+    template <class I, class J, class F> void sort_by_key(P e, I first, I last, J values, F less) { thrust::sort_by_key(first, last, values, less); } \
     template <class I> void reverse(P e, I first, I last) { thrust::reverse(first, last); } \
     template <class I> void sequence(P e, I first, I last) { thrust::sequence(first, last); } \
     template <class I, class T> void fill(P e, I first, I last, const T& v) { thrust::fill(first, last, v); } \

@@ -41,6 +41,7 @@ public:
     vector(vector&& o) : _data(o._data), _size(o._size), _room(o._room) { o._data = nullptr; o._size = 0; o._room = 0; }
     vector(initializer_list<T> l) : _data(nullptr), _size(0), _room(0) { reserve(l.size()); for (T* p = l.begin(); p != l.end(); ++p) push_back(*p); }
     template <class I> vector(I* first, I* last) : _data(nullptr), _size(0), _room(0) { for (; first != last; ++first) push_back(*first); }
+    template <class I> vector(reverse_iterator<I> first, reverse_iterator<I> last) : _data(nullptr), _size(0), _room(0) { for (; first != last; ++first) push_back(*first); }
     ~vector() { clear(); _free(); }
     vector& operator=(const vector& o) { if (this != &o) { clear(); _copy(o._data, o._size); } return *this; }
     vector& operator=(vector&& o) { std::swap(_data, o._data); std::swap(_size, o._size); std::swap(_room, o._room); return *this; }
@@ -55,6 +56,7 @@ public:
     const T* end() const { return _data + _size; }
     const T* cbegin() const { return _data; }
     const T* cend() const { return _data + _size; }
+    __REVERSED(T)
     T& operator[](size_t i) { return _data[i]; }
     const T& operator[](size_t i) const { return _data[i]; }
     T& at(size_t i) { if (i >= _size) __out_of_range(i, _size); return _data[i]; }
@@ -127,6 +129,7 @@ template <class T, size_t N> struct array {
     T* end() { return _items + N; }
     const T* begin() const { return _items; }
     const T* end() const { return _items + N; }
+    __REVERSED(T)
     T& front() { return _items[0]; }
     T& back() { return _items[N - 1]; }
     void fill(const T& value) { for (size_t i = 0; i < N; ++i) _items[i] = value; }

@@ -77,6 +77,8 @@ def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Valu
         if explicit and len(value.candidates) == 1 and not getattr(value.candidates[0], "on_device", False):
             return Value(type_, function_address(b, value, None).text)  # (int (*)(const void*, const void*))compare
         return function_address(b, value, type_)
+    if explicit and type_ is types.VOID:  # (void)x of any x, objects of classes too
+        return Value(type_, "")
     if isinstance(type_, Record):
         if isinstance(value, Value) and value.type is type_:
             return value
