@@ -561,3 +561,13 @@ def test_with_a_main_sizes_that_the_check_chose_are_other_sizes(size, launch):
     assert "wrong-product" not in kinds(report.seen)
     barrier = check(text.replace("        __syncthreads();\n        for", "        for") + main)
     assert "race" in kinds(barrier.seen)
+
+
+def test_a_sketch_of_main_is_compiled():
+    """A main that allocates nothing for its kernel is not run; one that nvcc rejects is no success either."""
+    text = """__global__ void scale(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] *= 2; }
+    int main() { BODY scale<<<1, 4>>>(nullptr, 0); }"""
+    report = check(text.replace("BODY", "int y = undefined_name;"))
+    assert "undefined_name is not known" in report.not_judged["main"]
+    assert (report.ok, report.exit_code) == (True, 2)
+    assert check(text.replace("BODY", "")).exit_code == 0

@@ -278,3 +278,23 @@ int main() { k<<<1, 32>>>(); return cudaGetLastError(); }
     path.write_text("__global__ void k() {}\nint main() { k<<<dim3(1, 70000), 32>>>(); return cudaGetLastError(); }\n")
     (fault,) = run_program(path, capture=True).faults
     assert fault.hint.startswith("count in x")
+
+
+@pytest.mark.parametrize(
+    ("call", "fault"),
+    [
+        ("cudaMalloc(&d, bytes);", True),
+        ("for (int i = 0; i < 1; i++) cudaMalloc(&d, bytes);", True),
+        ("if (bytes) cudaMalloc(&d, bytes);", True),
+        ("CHECK(cudaMalloc(&d, bytes));", False),
+        ("cudaError_t e =\n    cudaMalloc(&d, bytes); if (e) return 1;", False),
+        ("if (cudaMalloc(&d, bytes) != cudaSuccess) return 1;", False),
+    ],
+)
+def test_an_allocation_that_fails_is_a_fault_where_nothing_checks_it(tmp_path, call, fault):
+    text = f"#define CHECK(x) if (x) return 1\nint main() {{ float* d; size_t bytes = 1ul << 46;\n{call} return 0; }}\n"
+    path = tmp_path / "program.cu"
+    path.write_text(text)
+    report = run_program(path, capture=True)
+    assert [f.kind.value for f in report.findings] == ["small-allocation"] * fault
+    assert any("--card" in note for note in report.notes) is not fault

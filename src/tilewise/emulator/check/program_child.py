@@ -65,6 +65,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, lambda *_: watch.interrupt())  # reports the findings so far
     try:
         session, text = build(Path(settings["path"]), options, report)
+        if options.compile_only:
+            report(not_run(0, "exit", ""))
+            os._exit(0)
         watch.session, watch.part = session, "compiling it"
         session.cuda.phrase = _describe
         session.faults.announce = report.announce

@@ -67,6 +67,7 @@ class Setting:
     semiring: Semiring | None = None  # of the expected product; None: plus_times
     record: Any = None  # None for no events, else "all" or the (bx, by) of the blocks to record
     blocks: np.ndarray | None = None
+    line: int = 0  # of the program's own launch
     assumed: bool = False  # the file does not launch the kernel: grid or block are assumed
     notes: list[str] = field(default_factory=list)
 
@@ -140,8 +141,9 @@ def _own_setting(prepared: Prepared, own: OwnLaunch, seed: Seed, limits: Limits)
     """The program's own launch; of a large grid, the corners and some blocks."""
     bound = bind_own(prepared.program, own, prepared.loaded.integers, seed)
     geometry = Geometry(own.grid, own.block)
-    setting = Setting(prepared, bound, geometry, own.site, own.shared, limits)
-    setting.blocks = _some_blocks(geometry, bound.shape[1] if bound.shape else 16)
+    setting = Setting(prepared, bound, geometry, own.site, own.shared, limits, line=own.line)
+    if not prepared.program.waits_for_grid:
+        setting.blocks = _some_blocks(geometry, bound.shape[1] if bound.shape else 16)
     if setting.blocks is not None:
         setting.notes.append(f"{len(setting.blocks)} of its {geometry.blocks} blocks were run")
     return setting

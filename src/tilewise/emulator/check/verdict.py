@@ -116,10 +116,9 @@ def _fits(done: Simulation) -> bool:
 
 
 def _own_basis(done: Simulation) -> str:
-    line = done.site.launch.span.line if done.site is not None else 0
     sizes = ", ".join(f"{n} = {v}" for n, v in done.bound.sizes.items())
     grid, block = extent(done.geometry.grid), extent(done.geometry.block)
-    return f"as main launches it, line {line}: grid {grid} of {block}" + (f", {sizes}" if sizes else "")
+    return f"as main launches it, line {done.line}: grid {grid} of {block}" + (f", {sizes}" if sizes else "")
 
 
 def _assumed_basis(done: Simulation) -> str:

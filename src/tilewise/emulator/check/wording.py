@@ -35,6 +35,12 @@ def describe(finding: Finding, bound: Bound) -> None:
     elif kind is Kind.RACE and first is not None:
         finding.message = _race(finding, first)
         finding.hint = _race_hint(finding)
+    elif kind is Kind.DIVERGENT_BARRIER and first is not None and finding.scope:
+        finding.message = (
+            f"{finding.count} threads never reach this barrier of the whole grid while others wait at it: "
+            f"first {thread_of(first)}"
+        )
+        finding.hint = "move the barrier out of the branch, so that every thread of every block passes it"
     elif kind is Kind.DIVERGENT_BARRIER and first is not None:
         finding.message = (
             f"{finding.count} threads never reach this __syncthreads() while others of their block wait at it: "

@@ -13,7 +13,7 @@ from tilewise.emulator.compile.intrinsics import COMMON, FIXED, REAL
 from tilewise.emulator.compile.operand import Closure, Operand
 from tilewise.emulator.compile.warp_call import warp_call
 from tilewise.emulator.machine.atomics import ATOMICS, atomic
-from tilewise.emulator.machine.barrier import barrier, warp_barrier
+from tilewise.emulator.machine.barrier import GRID, barrier, warp_barrier
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.formatting import formatted
@@ -41,6 +41,8 @@ def tagged(type_: Any, value: Any) -> tuple[int, int]:
 
 
 class CallCompiler(ClosureCompiler):
+    waits_for_grid: bool
+
     def call(self, node: tree.Call) -> Operand:
         return self.dereferenced(self.call_result(node), node)
 
@@ -92,9 +94,11 @@ class CallCompiler(ClosureCompiler):
 
     def builtin(self, node: tree.Call, name: str) -> Operand | None:
         """CUDA's own functions."""
-        if name == "__wait" and self.call_site is not None:  # in shipped headers; 1: of the block, else of the warp
-            name = "__syncthreads" if self.constant(node.arguments[0]) == 1 else "__syncwarp"
-            return self.fence(replace(node, arguments=[]), name)
+        if name == "__wait" and self.call_site is not None:  # in shipped headers
+            kind = self.constant(node.arguments[0])
+            self.waits_for_grid |= kind == GRID
+            name = "__syncthreads" if kind in (1, GRID) else "__syncwarp"
+            return self.fence(replace(node, arguments=[]), name, kind == GRID)
         if name in ("__syncthreads", "__syncwarp", "__threadfence", "__threadfence_block", "__trap"):
             return self.fence(node, name)
         if name == "printf":
@@ -153,14 +157,14 @@ class CallCompiler(ClosureCompiler):
 
     # -- synchronisation, atomics, printing
 
-    def fence(self, node: tree.Call, name: str) -> Operand:
+    def fence(self, node: tree.Call, name: str, grid: bool = False) -> Operand:
         span = (self.call_site or node).span
         if name == "__syncthreads":
             if node.arguments:
                 raise self.refuse("__syncthreads takes no argument", node)
 
             def sync(c: Context) -> Any:
-                barrier(c, span)
+                barrier(c, span, grid)
                 return np.int32(0)
 
             return Operand(types.VOID, sync, pure=False)

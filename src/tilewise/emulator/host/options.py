@@ -28,6 +28,7 @@ class Options:
     sandbox: str = REQUIRED
     progress: bool = False  # stderr is a terminal: show progress there
     lenient: bool = False  # of a program that does not compile, run what does, for its launches (`running.build`)
+    compile_only: bool = False  # report whether the program compiles, and do not run it
     other_copies: bool = False  # of known headers that the project has too (`translation_unit.Copies`)
 
     @property

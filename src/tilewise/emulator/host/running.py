@@ -25,6 +25,7 @@ from tilewise.emulator.host.runtime import (
     cpp_library,
     cuda_api,
     cuda_libraries,
+    cuda_streams,
     exceptions,
     fourier,
     host_faults,
@@ -50,8 +51,8 @@ STACK_BYTES = 512 << 20
 STACK_LEFT = 16 << 20  # of it for runtime functions; functions without recursion take at most BYTES_A_LINE more
 BYTES_A_LINE = 16  # of stack per line of LLVM IR
 REGISTERED = (  # imported because they register runtime functions
-    c_memory, c_misc, c_stdio, cpp_library, cuda_api, cuda_libraries, exceptions, fourier, host_faults, images,
-    mixed_gemm, program_files, releases, streams, thrust, initialised_ranges,
+    c_memory, c_misc, c_stdio, cpp_library, cuda_api, cuda_libraries, cuda_streams, exceptions, fourier, host_faults,
+    images, mixed_gemm, program_files, releases, streams, thrust, initialised_ranges,
 )  # fmt: skip
 
 

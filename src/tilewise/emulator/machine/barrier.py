@@ -11,15 +11,18 @@ from tilewise.emulator.machine.costs import distinct
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.source.source import Span
 
+GRID = 8  # __wait(GRID) of device.h: a barrier of the whole grid
 
-def barrier(c: Context, span: Span) -> None:
-    """All threads of a block must arrive, except those that have exited."""
+
+def barrier(c: Context, span: Span, grid: bool = False) -> None:
+    """All threads of a block must arrive, or of the grid, except those that have exited."""
     if c.barrier_hook is not None:
         c.barrier_hook(c, span)
         return
     passed: Any = None
     if c.mask is not None:
-        passed = _arrived(c, span)
+        passed = _arrived(c, span, grid)
+    c.grid_epoch += grid
     threads = c.geometry.threads
     c.counters["barriers"] += c.n // threads if passed is None else len(distinct(c.slot[passed]))
     if c.recorder is not None:
@@ -29,7 +32,7 @@ def barrier(c: Context, span: Span) -> None:
     c.epochs[slice(None) if passed is None else distinct(c.slot[passed])] += 1
 
 
-def _arrived(c: Context, span: Span) -> Any:
+def _arrived(c: Context, span: Span, grid: bool) -> Any:
     """The lanes of blocks that arrive; None if all do. A block with missing threads is reported and passes."""
     here = c.mask
     missing = ~here
@@ -41,10 +44,10 @@ def _arrived(c: Context, span: Span) -> Any:
     threads = c.geometry.threads
     some = here.reshape(blocks, threads).any(axis=1)
     absent = missing.reshape(blocks, threads)
-    divergent = some & absent.any(axis=1)
+    divergent = (some | grid) & absent.any(axis=1)
     if divergent.any() and c.checks:
         lanes = np.flatnonzero((absent & divergent[:, None]).reshape(-1))
-        c.collector.add(c, Kind.DIVERGENT_BARRIER, span, lanes, access="barrier")
+        c.collector.add(c, Kind.DIVERGENT_BARRIER, span, lanes, access="barrier", scope="the grid" if grid else "")
     if some.all():
         return None
     return np.repeat(some, threads)

@@ -68,6 +68,7 @@ class Context(Lanes):
         self.line = 0  # of the statement being executed
         self.shared_read = False  # shared memory was read in this phase
         self.epochs = np.zeros(self.block_count, np.int32)  # barriers passed, by block
+        self.grid_epoch = 0  # barriers of the whole grid
         self.buffers: list[Buffer] = []
         self.exited: Any = None  # lanes that have exited the kernel
         self.copied: Any = False  # True: from a shared cell to another; array: the lanes with uninitialised cells

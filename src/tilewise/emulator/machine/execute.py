@@ -166,7 +166,7 @@ def execute(launch: Launch) -> Outcome:
     costs = Costs(geometry.threads)
     recorder = launch.recorder
     names = recorder.names if recorder is not None else []
-    per_batch = max(1, BATCH_LANES // geometry.threads)
+    per_batch = geometry.blocks if launch.program.waits_for_grid else max(1, BATCH_LANES // geometry.threads)
     counters: dict[str, int] = {}
     output: list[str] = []
     steps = phases = 0

@@ -53,6 +53,7 @@ class Program:
     arrays: list[GlobalArray] = field(default_factory=list)
     array_slots: list[int] = field(default_factory=list)
     usage: list[tuple[Any, int]] = field(default_factory=list)
+    waits_for_grid: bool = False  # all of its blocks run together
 
     @property
     def static_shared(self) -> int:

@@ -34,7 +34,7 @@ def _lanes(c: Context, flat: Any, mask: Any, ok: Any) -> tuple[np.ndarray, np.nd
 class Shadow:
     def __init__(self, buffer: Buffer, shared: bool) -> None:
         cells = len(buffer.data) if shared else buffer.size
-        self.buffer, self.shared = buffer, shared
+        self.buffer, self.shared, self.grid_epoch = buffer, shared, 0
         self.writer = np.zeros(cells, np.int64)  # 0: none; < 0: atomics; else the party, 1 + block * threads + thread
         self.write_epoch, self.write_site = np.zeros(cells, np.int32), np.zeros(cells, np.int32)
         self.changed_by_cas: Any = None  # cells last changed by atomicCAS, which re-reads: no race with reads
@@ -64,9 +64,18 @@ class Shadow:
         party: np.ndarray = c.block[lanes].astype(np.int64) * c.geometry.threads + c.thread[lanes] + 1
         return party
 
+    def _after_grid_barrier(self, c: Context) -> None:
+        """A barrier of the whole grid orders what was before it: forget that."""
+        if self.grid_epoch != c.grid_epoch:
+            self.grid_epoch = c.grid_epoch
+            self.writer[:] = 0
+            self.reader, self.changed_by_cas = None, None
+            self.pending.clear()
+
     # -- reads
 
     def read(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span) -> None:
+        self._after_grid_barrier(c)
         site = self._site(span)
         if self.shared and not self.written:
             if len(self.pending) < MAX_PENDING:
@@ -113,6 +122,7 @@ class Shadow:
 
     def write(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span, value: Any, previous: Any = None) -> None:
         """`previous`: the cells' old values; storing an equal value again (`*changed = 1`) is no race."""
+        self._after_grid_barrier(c)
         lanes, cells = _lanes(c, flat, mask, ok)
         party = self._party(c, lanes)
         self._settle(c)
@@ -145,6 +155,7 @@ class Shadow:
 
     def atomic(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span, compared: bool) -> None:
         """Atomics race with plain accesses of other threads; `compared`: atomicCAS, which does not with reads."""
+        self._after_grid_barrier(c)
         lanes, cells = _lanes(c, flat, mask, ok)
         party = self._party(c, lanes)
         before = self.writer[cells]

@@ -105,7 +105,7 @@ def _chosen(loaded: Loaded, request: CheckRequest, program: ProgramReport | None
     """The kernels to judge one by one; none if all are in other files, which the program's own run has covered."""
     if loaded.table.entities.kernels or loaded.refused or program is None or request.entry is not None:
         return choose(loaded, request.entry)
-    if not_run(program) or not program.launches:
+    if not_run(program) or not (program.launches or program.findings):
         why = program.message or "main launched no kernel" + (f" and needs {program.wanted}" if program.wanted else "")
         raise KernelError(f"there is no __global__ function in this file, and {why}", program.path)
     return []
@@ -210,7 +210,7 @@ def _probe(one: Prepared, request: CheckRequest, size: Shape | None) -> Simulati
 
 def _run(one: Prepared, request: CheckRequest, launch: AtShape | OwnLaunch | FreeSizes) -> Simulation:
     done = simulate(one, launch, seed=request.seed, limits=request.limits, semiring=request.semiring)
-    if request.adversarial and done.launch.blocks is None:
+    if request.adversarial and done.launch.blocks is None and not one.program.waits_for_grid:
         demonstrate(done)
     return done
 

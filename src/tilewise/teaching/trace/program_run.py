@@ -26,7 +26,7 @@ INTERPRET = 2.0  # seconds of interpretation, before kernels are compiled
 MAIN = re.compile(r"\bmain\s*\(")
 ALLOCATES = re.compile(
     r"\bcuda(Malloc|HostAlloc|HostRegister)|__device__|__managed__|\bdevice_vector\b"
-)  # a main without any of these beside a kernel with pointers is only a sketch
+)  # a main without any of these beside a kernel with pointers is only a sketch: compiled, and not run
 POINTERS = re.compile(r"__global__[^{;]*\([^)]*[*\[]")
 BY_MAIN = frozenset({  # what the program's own run would have shown
     Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED_READ, Kind.DIVERGENT_BARRIER, Kind.RACE, Kind.LAUNCH, Kind.ASSERTION,
@@ -37,28 +37,33 @@ ENTRY = "main"
 def run_of_program(
     source: Source, defines: Mapping[str, str | int], limits: Limits, unsafe: bool = False
 ) -> ProgramReport | None:
-    """The program's own run; None if it has no main.
+    """The program's own run; None if it has no main, or a sketch of one that compiles.
 
     `unsafe`: also if the system has no sandbox for it."""
     texts = [source.text, *(other.text for other in getattr(source, "others", ()) if Path(other.name).is_file())]
     sketch = POINTERS.search(source.text) is not None and not any(map(ALLOCATES.search, texts))
-    if not MAIN.search(source.text) or sketch:
+    if not MAIN.search(source.text):
         return None
     options = Options(
         seconds=SHARE * limits.seconds, interpret=INTERPRET, memory=limits.memory,
-        output=8 << 20, lenient=True,
+        output=8 << 20, lenient=not sketch, compile_only=sketch,
         defines={k: str(v) for k, v in defines.items()}, sandbox=WHERE_POSSIBLE if unsafe else REQUIRED,
     )  # fmt: skip
-    path = Path(source.name)
     try:
-        if path.is_file():
-            return run_program(path, [], options, capture=True)
-        with TemporaryDirectory() as folder:  # a text: the run needs a file
-            copy = Path(folder) / "kernel.cu"
-            copy.write_text(source.text, "utf-8")
-            return _renamed(run_program(copy, [], options, capture=True), str(copy), source.name)
+        program = _run(source, options)
     except (TilewiseError, OSError) as error:
-        return ProgramReport(source.name, 4, "refused", str(error))
+        program = ProgramReport(source.name, 4, "refused", str(error))
+    return None if sketch and not program.rejected else program
+
+
+def _run(source: Source, options: Options) -> ProgramReport:
+    path = Path(source.name)
+    if path.is_file():
+        return run_program(path, [], options, capture=True)
+    with TemporaryDirectory() as folder:  # a text: the run needs a file
+        copy = Path(folder) / "kernel.cu"
+        copy.write_text(source.text, "utf-8")
+        return _renamed(run_program(copy, [], options, capture=True), str(copy), source.name)
 
 
 def _renamed(program: ProgramReport, path: str, name: str) -> ProgramReport:

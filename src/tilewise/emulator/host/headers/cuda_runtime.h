@@ -126,8 +126,10 @@ cudaError_t __cuda_malloc(void** p, size_t size, int kind);
 cudaError_t __cuda_malloc_pitch(void** p, size_t* pitch, size_t width, size_t height);
 cudaError_t __cuda_free(void* p, int kind);
 cudaError_t __cuda_copy(void* to, const void* from, size_t size, int kind, int async);
+cudaError_t __cuda_copy_async(void* to, const void* from, size_t size, int kind, cudaStream_t s);
 cudaError_t __cuda_copy2d(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int kind);
 cudaError_t __cuda_set(void* to, int value, size_t size);
+cudaError_t __cuda_set_async(void* to, int value, size_t size, cudaStream_t s);
 cudaError_t __cuda_set2d(void* to, size_t pitch, int value, size_t width, size_t height);
 cudaError_t __cuda_symbol(const void* symbol, size_t size, size_t offset, const void* data, int kind, int to);
 cudaError_t __cuda_last(int clear);
@@ -138,7 +140,9 @@ cudaError_t __cuda_event(cudaEvent_t* e);
 cudaError_t __cuda_event_record(cudaEvent_t e, cudaStream_t s);
 cudaError_t __cuda_event_free(cudaEvent_t e);
 cudaError_t __cuda_elapsed(float* ms, cudaEvent_t a, cudaEvent_t b);
-cudaError_t __cuda_stream(cudaStream_t* s);
+cudaError_t __cuda_event_wait(cudaEvent_t e);
+cudaError_t __cuda_stream(cudaStream_t* s, unsigned int flags);
+cudaError_t __cuda_stream_wait(cudaStream_t s, cudaEvent_t e);
 cudaError_t __cuda_stream_free(cudaStream_t s);
 cudaError_t __cuda_stream_used(cudaStream_t s);
 cudaError_t __cuda_sync(int what);
@@ -159,12 +163,12 @@ cudaError_t cudaFree(void* p) { return __cuda_free(p, 0); }
 cudaError_t cudaFreeAsync(void* p, cudaStream_t s) { return __cuda_free(p, 0); }
 cudaError_t cudaFreeHost(void* p) { return __cuda_free(p, 2); }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind kind) { return __cuda_copy(to, from, size, kind, 0); }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t s = 0) { if (s && __cuda_stream_used(s)) return cudaErrorInvalidResourceHandle; return __cuda_copy(to, from, size, kind, 1); }
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind, cudaStream_t s = 0) { return __cuda_copy_async(to, from, size, kind, s); }
 cudaError_t cudaMemcpyPeer(void* to, int a, const void* from, int b, size_t size) { return __cuda_copy(to, from, size, 3, 0); }
 cudaError_t cudaMemcpy2D(void* to, size_t tp, const void* from, size_t fp, size_t w, size_t h, cudaMemcpyKind kind) { return __cuda_copy2d(to, tp, from, fp, w, h, kind); }
 cudaError_t cudaMemcpy2DAsync(void* to, size_t tp, const void* from, size_t fp, size_t w, size_t h, cudaMemcpyKind kind, cudaStream_t s = 0) { return __cuda_copy2d(to, tp, from, fp, w, h, kind); }
 cudaError_t cudaMemset(void* to, int value, size_t size) { return __cuda_set(to, value, size); }
-cudaError_t cudaMemsetAsync(void* to, int value, size_t size, cudaStream_t s = 0) { return __cuda_set(to, value, size); }
+cudaError_t cudaMemsetAsync(void* to, int value, size_t size, cudaStream_t s = 0) { return __cuda_set_async(to, value, size, s); }
 cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t w, size_t h) { return __cuda_set2d(to, pitch, value, w, h); }
 template <class T> cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, size_t size, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyHostToDevice) { return __cuda_symbol((const void*)&symbol, size, offset, from, kind, 1); }
 template <class T> cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t size, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyDeviceToHost) { return __cuda_symbol((const void*)&symbol, size, offset, to, kind, 0); }
@@ -205,22 +209,22 @@ cudaError_t cudaEventCreate(cudaEvent_t* e) { return __cuda_event(e); }
 cudaError_t cudaEventCreate(cudaEvent_t* e, unsigned int flags) { return __cuda_event(e); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned int flags) { return __cuda_event(e); }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s = 0) { return __cuda_event_record(e, s); }
-cudaError_t cudaEventSynchronize(cudaEvent_t e) { return __cuda_sync(1); }
-cudaError_t cudaEventQuery(cudaEvent_t e) { return __cuda_sync(1); }
+cudaError_t cudaEventSynchronize(cudaEvent_t e) { return __cuda_event_wait(e); }
+cudaError_t cudaEventQuery(cudaEvent_t e) { return __cuda_event_wait(e); }
 cudaError_t cudaEventDestroy(cudaEvent_t e) { return __cuda_event_free(e); }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t a, cudaEvent_t b) { return __cuda_elapsed(ms, a, b); }
-cudaError_t cudaStreamCreate(cudaStream_t* s) { return __cuda_stream(s); }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned int flags) { return __cuda_stream(s); }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned int flags, int priority) { return __cuda_stream(s); }
+cudaError_t cudaStreamCreate(cudaStream_t* s) { return __cuda_stream(s, 0); }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned int flags) { return __cuda_stream(s, flags); }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned int flags, int priority) { return __cuda_stream(s, flags); }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* low, int* high) { *low = 0; *high = -5; return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t s) { if (s && __cuda_stream_used(s)) return cudaErrorInvalidResourceHandle; return __cuda_sync(2); }
-cudaError_t cudaStreamQuery(cudaStream_t s) { return __cuda_sync(2); }
+cudaError_t cudaStreamSynchronize(cudaStream_t s) { return __cuda_stream_wait(s, 0); }
+cudaError_t cudaStreamQuery(cudaStream_t s) { return __cuda_stream_wait(s, 0); }
 cudaError_t cudaStreamDestroy(cudaStream_t s) { return __cuda_stream_free(s); }
-cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flags = 0) { return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flags = 0) { return __cuda_stream_wait(s, e); }
 template <class F> cudaError_t cudaFuncSetAttribute(F* f, cudaFuncAttribute a, int value) { return __cuda_function(0, a, value); }
-cudaError_t __cuda_launch(const void* f, const void* grid, const void* block, void** args, size_t shared);
-template <class F> cudaError_t cudaLaunchKernel(F* f, dim3 grid, dim3 block, void** args, size_t shared = 0, cudaStream_t s = 0) { return __cuda_launch((const void*)f, &grid, &block, args, shared); }
-template <class F> cudaError_t cudaLaunchCooperativeKernel(F* f, dim3 grid, dim3 block, void** args, size_t shared = 0, cudaStream_t s = 0) { return __cuda_launch((const void*)f, &grid, &block, args, shared); }
+cudaError_t __cuda_launch(const void* f, const void* grid, const void* block, void** args, size_t shared, cudaStream_t s, int cooperative);
+template <class F> cudaError_t cudaLaunchKernel(F* f, dim3 grid, dim3 block, void** args, size_t shared = 0, cudaStream_t s = 0) { return __cuda_launch((const void*)f, &grid, &block, args, shared, s, 0); }
+template <class F> cudaError_t cudaLaunchCooperativeKernel(F* f, dim3 grid, dim3 block, void** args, size_t shared = 0, cudaStream_t s = 0) { return __cuda_launch((const void*)f, &grid, &block, args, shared, s, 1); }
 template <class F> cudaError_t cudaFuncSetCacheConfig(F* f, cudaFuncCache c) { return cudaSuccess; }
 template <class F> cudaError_t cudaFuncSetSharedMemConfig(F* f, cudaSharedMemConfig c) { return cudaSuccess; }
 size_t __cuda_static_shared(const void* kernel);
@@ -261,7 +265,7 @@ enum cudaMemoryType { cudaMemoryTypeUnregistered = 0, cudaMemoryTypeHost = 1, cu
 enum cudaComputeMode { cudaComputeModeDefault = 0, cudaComputeModeExclusive = 1, cudaComputeModeProhibited = 2, cudaComputeModeExclusiveProcess = 3 };
 enum cudaDeviceP2PAttr { cudaDevP2PAttrPerformanceRank = 1, cudaDevP2PAttrAccessSupported = 2, cudaDevP2PAttrNativeAtomicSupported = 3 };
 enum cudaMemRangeAttribute { cudaMemRangeAttributeReadMostly = 1, cudaMemRangeAttributePreferredLocation = 2, cudaMemRangeAttributeAccessedBy = 3, cudaMemRangeAttributeLastPrefetchLocation = 4 };
-cudaError_t cudaMemcpyPeerAsync(void* to, int a, const void* from, int b, size_t size, cudaStream_t s = 0) { return __cuda_copy(to, from, size, 3, 1); }
+cudaError_t cudaMemcpyPeerAsync(void* to, int a, const void* from, int b, size_t size, cudaStream_t s = 0) { return __cuda_copy_async(to, from, size, 3, s); }
 cudaError_t cudaDeviceDisablePeerAccess(int device) { return cudaErrorInvalidDevice; }
 cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr a, int x, int y) { *value = 0; return cudaSuccess; }
 template <class T> cudaError_t cudaStreamAttachMemAsync(cudaStream_t s, T* p, size_t size = 0, unsigned int flags = 4) { return cudaSuccess; }

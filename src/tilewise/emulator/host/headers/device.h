@@ -1,5 +1,5 @@
 // Device code: thread indices, barriers, atomics, warp shuffles and votes, cooperative groups.
-// __wait(1): barrier of the block, __wait(2): of the warp, __wait(4): of its active threads.
+// __wait(1): barrier of the block, __wait(2): of the warp, __wait(4): of its active threads, __wait(8): of the grid.
 __device__ uint3 threadIdx; __device__ uint3 blockIdx; __device__ dim3 blockDim; __device__ dim3 gridDim;
 __device__ int warpSize;
 __device__ unsigned long __lane_values[1024];
@@ -231,6 +231,7 @@ struct coalesced_group {  // synchronises only its own threads: others of the wa
 __device__ coalesced_group coalesced_threads() { coalesced_group g; g._mask = __activemask(); return g; }
 template <class T, class F> __device__ T reduce(const coalesced_group& g, T v, F f) { T all = g.shfl(v, 0); for (int i = 1; i < (int)g.size(); ++i) all = f(all, g.shfl(v, i)); return all; }
 struct grid_group {
+    __device__ void sync() const { __wait(8); }
     __device__ unsigned long long thread_rank() const { return (unsigned long long)__block_number() * (blockDim.x * blockDim.y * blockDim.z) + __thread_number(); }
     __device__ unsigned long long size() const { return (unsigned long long)gridDim.x * gridDim.y * gridDim.z * (blockDim.x * blockDim.y * blockDim.z); }
     __device__ unsigned long long num_threads() const { return size(); }

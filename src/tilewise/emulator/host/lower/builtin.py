@@ -88,7 +88,9 @@ def _variadic_count(b: Builder, node: tree.Call) -> Any:
 
 
 def _wait(b: Builder, node: tree.Call) -> Value:
-    """__wait(1): a barrier of the block; __wait(2): of the warp; __wait(4): of the warp's active threads."""
+    """A barrier: 1 of the block, 2 of the warp, 4 of the warp's active threads; 8, of the grid, is interpreted."""
+    if isinstance(node.arguments[0], tree.Number) and node.arguments[0].value == 8:
+        raise b.refuse("a barrier of the whole grid is not compiled", node)
     kind = convert(b, b.lower(node.arguments[0]), types.INT)
     b.program.external("rt_barrier")
     b.calls.add("@rt_barrier")

@@ -1,8 +1,7 @@
-"""Errors, events, streams and properties of the CUDA runtime, and checks at the end of the program."""
+"""Errors and properties of the CUDA runtime, and checks at the end of the program."""
 
 from __future__ import annotations
 
-import re
 import struct
 from importlib import import_module
 from pathlib import Path
@@ -10,13 +9,11 @@ from pathlib import Path
 from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime import cuda_memory
 from tilewise.emulator.host.runtime.c_memory import writable
-from tilewise.emulator.host.runtime.cuda_card import Card, refuse
-from tilewise.emulator.host.runtime.memory import HOST_AND_CARD, INIT, describe
+from tilewise.emulator.host.runtime.cuda_card import Card
+from tilewise.emulator.host.runtime.memory import HOST_AND_CARD, describe
 from tilewise.emulator.host.runtime.releases import DEALLOCATORS
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
-
-DEFAULT_STREAMS = (0, 1, 2)  # the default one, cudaStreamLegacy and cudaStreamPerThread
 
 
 @runtime("__cuda_last")
@@ -45,6 +42,7 @@ def synchronise(s: Session, what: int) -> int:
         return 0
     cuda_memory.synchronised(s)
     card = s.cuda
+    card.order.host_waits()
     if card.sticky:
         card.unchecked_launches.clear()
     return int(card.sticky)
@@ -109,8 +107,7 @@ def function_attribute(s: Session, function: int, number: int, value: int) -> in
 
 @runtime("__cuda_occupancy")
 def occupancy(s: Session, pointer: int, threads: int, shared: int) -> int:
-    most = s.cuda.properties()["maxThreadsPerMultiProcessor"]
-    blocks = max(0, min(16, most // max(1, abs(threads)), 65536 // shared if shared else 16))
+    blocks = s.cuda.resident_blocks(abs(threads), shared)
     if threads < 0:
         blocks = blocks * s.cuda.machine.units
     if writable(s, pointer, 4):
@@ -135,102 +132,6 @@ def pointer_attributes(s: Session, to: int, pointer: int) -> int:
     if writable(s, to, 24):
         s.memory.put(to, struct.pack("<iiQQ", kind, 0, pointer if kind else 0, pointer if kind != 2 else 0))
     return 0
-
-
-# -- events and streams: all work runs in the order of its calls
-
-
-def _handle(s: Session, pointer: int) -> int:
-    address = s.memory.static(8, "", False)
-    if writable(s, pointer, 8):
-        s.memory.put(pointer, address.to_bytes(8, "little"))
-    return address
-
-
-@runtime("__cuda_event")
-def event_create(s: Session, pointer: int) -> int:
-    s.cuda.events[_handle(s, pointer)] = None
-    return 0
-
-
-def _written(s: Session, call: str, place: int) -> str:
-    """The source text of an argument, if the call is on the current line."""
-    found = re.search(rf"\b{call}\s*\(([^;]*)\)", s.source.line(s.line))
-    parts = found[1].split(",") if found else []
-    name = re.match(r"\s*(\w+)\W*$", parts[place]) if place < len(parts) else None
-    return name[1] if name else ""
-
-
-@runtime("__cuda_event_record")
-def event_record(s: Session, event: int, stream: int) -> int:
-    if event not in s.cuda.events:
-        name = _written(s, "cudaEventRecord", 0)
-        message = f"{name or 'this event'} was never created"
-        hint = f"cudaEventCreate(&{name or 'event'}) first"
-        return refuse(s, codes.BAD_HANDLE, message, hint, Kind.ARGUMENT, array=name, access="event")
-    failed: int = stream_used(s, stream)
-    if failed:
-        return failed
-    s.cuda.nanoseconds += 1000
-    s.cuda.events[event] = s.cuda.nanoseconds
-    if s.cuda.outstanding:
-        s.cuda.unfinished[event] = s.line
-    return 0
-
-
-@runtime("__cuda_event_free")
-def event_free(s: Session, event: int) -> int:
-    if s.cuda.events.pop(event, 0) == 0 and event not in s.cuda.events:
-        return int(s.cuda.fail(codes.BAD_HANDLE)) if event == 0 else 0
-    return 0
-
-
-@runtime("__cuda_elapsed")
-def event_elapsed(s: Session, pointer: int, first: int, second: int) -> int:
-    one, two = s.cuda.events.get(first), s.cuda.events.get(second)
-    if one is None or two is None:
-        name = _written(s, "cudaEventElapsedTime", 1 if one is None else 2)
-        message = f"{name or 'an event'} was never recorded, so there is no time between the two"
-        hint = f"cudaEventRecord({name}) first" if name else "cudaEventRecord both events first"
-        s.memory.change(pointer, 4, give=INIT)  # do not report reads of it, too
-        return refuse(s, codes.BAD_HANDLE, message, hint, Kind.ARGUMENT, array=name, access="event")
-    late = next((place for place, event in ((2, second), (1, first)) if event in s.cuda.unfinished), 0)
-    if late:
-        name = _written(s, "cudaEventElapsedTime", late)
-        line = s.cuda.unfinished[(first, second)[late - 1]]
-        message = f"{name or 'the event'}, recorded at line {line}, waits for a kernel that may still run"
-        hint = f"cudaEventSynchronize({name or 'event'}) first: cudaEventElapsedTime gives cudaErrorNotReady"
-        s.faults.add(Kind.NOT_SYNCHRONISED, s.line, message, hint, array=name, access="event", other_line=line)
-    if writable(s, pointer, 4):
-        s.memory.put(pointer, struct.pack("<f", (two - one) / 1e6))
-    return 0
-
-
-@runtime("__cuda_stream")
-def stream_create(s: Session, pointer: int) -> int:
-    s.cuda.streams[_handle(s, pointer)] = 0
-    return 0
-
-
-@runtime("__cuda_stream_free")
-def stream_free(s: Session, stream: int) -> int:
-    failed: int = stream_used(s, stream)
-    if stream in s.cuda.streams:
-        s.cuda.streams[stream] = s.line
-    return failed
-
-
-@runtime("__cuda_stream_used")
-def stream_used(s: Session, stream: int, line: int = 0) -> int:
-    """The error code for work in a stream: it fails if the stream was destroyed or never created."""
-    if stream in DEFAULT_STREAMS or s.cuda.streams.get(stream) == 0:
-        return 0
-    destroyed = s.cuda.streams.get(stream)
-    message = f"this stream was destroyed at line {destroyed}" if destroyed else "this stream was never created"
-    hint = "destroy it after its last use" if destroyed else "cudaStreamCreate(&stream) first"
-    return refuse(
-        s, codes.BAD_HANDLE, message, hint, Kind.ARGUMENT, line=line, access="stream", other_line=destroyed or 0
-    )
 
 
 @runtime("__cuda_device")

@@ -9,13 +9,14 @@ from typing import Any
 from tilewise.core.machine import KNOWN_CARDS, Machine, shared_limit
 from tilewise.emulator.host.runtime.memory import BUSY, Allocation
 from tilewise.emulator.host.runtime.session import Session
+from tilewise.emulator.host.runtime.stream_order import StreamOrder
 from tilewise.emulator.machine.findings import Kind
 from tilewise.errors import UsageError
 
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, BAD_CONFIGURATION = 0, 1, 2, 9
 BAD_SYMBOL, BAD_DIRECTION, BAD_DEVICE, BAD_HANDLE, ILLEGAL_ADDRESS = 13, 21, 101, 400, 700
 INVALID_FUNCTION = 98
-OUT_OF_RESOURCES, ASSERTED, LAUNCH_FAILURE = 701, 710, 719
+OUT_OF_RESOURCES, ASSERTED, LAUNCH_FAILURE, TOO_LARGE = 701, 710, 719, 720
 NAMES = {
     0: ("cudaSuccess", "no error"),
     1: ("cudaErrorInvalidValue", "invalid argument"),
@@ -136,6 +137,7 @@ class Card:
     unchecked_launches: set[int] = field(default_factory=set)  # lines of those that failed since the last error check
     events: dict[int, float | None] = field(default_factory=dict)
     streams: dict[int, int] = field(default_factory=dict)  # by handle: the line that destroyed it, or 0
+    order: StreamOrder = field(default_factory=StreamOrder)
     shared_limit: int = 48 << 10
     unsynchronised: dict[int, int] = field(default_factory=dict)  # blocks that a kernel or copy may write: its line
     kernels: dict[Any, Any] = field(default_factory=dict)
@@ -172,6 +174,11 @@ class Card:
         """The card may write to memory that the host can access, until the host synchronises."""
         self.unsynchronised[block.address] = line
         self.session.memory.change(address, size, give=BUSY)
+
+    def resident_blocks(self, threads: int, shared: int) -> int:
+        """How many blocks a multiprocessor holds at a time."""
+        most = self.machine.resident_threads // max(1, threads)
+        return max(0, min(16, most, 65536 // shared if shared else 16))
 
     def copied(self, size: int) -> None:
         self.nanoseconds += 1e9 * (COPY_START + size / PCI)

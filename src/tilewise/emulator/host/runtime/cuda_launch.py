@@ -13,9 +13,9 @@ from tilewise.emulator.host.lower.program import LaunchSite
 from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime.c_memory import readable, writable
 from tilewise.emulator.host.runtime.compiled_kernel import compiled
-from tilewise.emulator.host.runtime.cuda_api import stream_used
-from tilewise.emulator.host.runtime.cuda_arguments import Arguments, describe_arguments
+from tilewise.emulator.host.runtime.cuda_arguments import Arguments, describe_arguments, pointed_blocks
 from tilewise.emulator.host.runtime.cuda_card import Card
+from tilewise.emulator.host.runtime.cuda_streams import launched, stream_used
 from tilewise.emulator.host.runtime.dynamic_parallelism import copied_launch, queue, run_now, run_queue
 from tilewise.emulator.host.runtime.graphs import captured
 from tilewise.emulator.host.runtime.kernel_blocks import KernelRun, run_blocks, run_compiled, setup_seconds
@@ -63,13 +63,22 @@ def launch(
     if s.cuda.running.geometry is not None:
         queue(s, site, grid, block, shared, arguments)
         return
-    if stream_used(s, stream & (1 << 64) - 1, site.node.line):
+    if _fails_in_stream(s, site, stream & (1 << 64) - 1, arguments):
         return
     child = copied_launch(s, site, grid, block, shared, arguments)
     if captured(s, lambda: run_now(s, child, _launch)):
         return
     _launch(s, site, grid, block, shared, arguments)
     run_queue(s, _launch)
+
+
+def _fails_in_stream(s: Session, site: LaunchSite, stream: int, arguments: int) -> int:
+    """Order a launch with the work of other streams; the error code for a stream that does not exist."""
+    failed: int = stream_used(s, stream, site.node.line)
+    if not failed and s.cuda.streams:
+        stored = pointed_blocks(s, site, arguments, changed=True, program=for_interpreter(s, site)[0])
+        launched(s, stream, site.node.line, pointed_blocks(s, site, arguments), stored)
+    return failed
 
 
 def _pointed_to(s: Session, number: int, handle: int) -> LaunchSite | None:
@@ -92,7 +101,9 @@ def _pointed_to(s: Session, number: int, handle: int) -> LaunchSite | None:
 
 
 @runtime("__cuda_launch")
-def launch_by_call(s: Session, handle: int, grid: int, block: int, pointers: int, shared: int) -> int:
+def launch_by_call(
+    s: Session, handle: int, grid: int, block: int, pointers: int, shared: int, stream: int, cooperative: int
+) -> int:
     """cudaLaunchKernel: `pointers` is an array of pointers to the arguments."""
     known = s.program.kernel_handles.get(handle)
     if known is None:
@@ -116,13 +127,16 @@ def launch_by_call(s: Session, handle: int, grid: int, block: int, pointers: int
         if not writable(s, at, type_.size):  # addressable; it may be uninitialised
             return int(s.cuda.fail(codes.INVALID_VALUE))
         s.memory.put(space + offset, s.memory.view(at, type_.size).tobytes())
-    _launch(s, site, grid, block, shared & (1 << 64) - 1, space)
+    if not _fails_in_stream(s, site, stream & (1 << 64) - 1, space):
+        _launch(s, site, grid, block, shared & (1 << 64) - 1, space, bool(cooperative))
     failed = int(s.cuda.last)
     s.cuda.last = failed or before
     return failed
 
 
-def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, arguments: int) -> None:
+def _launch(
+    s: Session, site: LaunchSite, grid: int, block: int, shared: int, arguments: int, cooperative: bool = False
+) -> None:
     card: Card = s.cuda
     assert site.kernel is not None
     line = site.node.line
@@ -142,15 +156,21 @@ def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, ar
         return
     geometry = Geometry(sizes[0], sizes[1])
     program, reason = for_interpreter(s, site)
-    problem = _configuration(s, geometry, shared, program)
+    problem = _configuration(s, geometry, shared, program, cooperative)
     if problem:
         if program is None:
             _refuse_unreadable(s, site, reason)
-        card.fail(codes.BAD_CONFIGURATION if "shared" not in problem else codes.INVALID_VALUE)
+        card.fail(_code(problem))
         if line not in card.unchecked_launches:
             s.faults.add(Kind.LAUNCH, line, f"this launch fails: {problem}", _advice(problem), access="launch")
         card.unchecked_launches.add(line)
         record["failed"] = problem
+        return
+    if program is not None and program.waits_for_grid and not cooperative:
+        message = f"{site.kernel.name} waits for its whole grid, whose blocks need not run at the same time"
+        s.faults.add(Kind.LAUNCH, line, message, "launch it by cudaLaunchCooperativeKernel", access="launch")
+        card.sticky = card.fail(codes.LAUNCH_FAILURE)
+        record["failed"] = "a barrier of the grid"
         return
     if site.kernel.name not in card.described:
         card.described.add(site.kernel.name)
@@ -248,7 +268,7 @@ def static_shared(s: Session, known: Any) -> int:
         return 0
 
 
-def _configuration(s: Session, geometry: Geometry, shared: int, program: Any) -> str:
+def _configuration(s: Session, geometry: Geometry, shared: int, program: Any, cooperative: bool) -> str:
     """Why CUDA refuses a launch, or ''."""
     try:
         static = program.static_shared if program is not None else 0
@@ -260,7 +280,16 @@ def _configuration(s: Session, geometry: Geometry, shared: int, program: Any) ->
     most = s.cuda.shared_limit
     if shared + static > most:
         return f"{shared + static} bytes of shared memory: a block has {most}"
+    resident = s.cuda.resident_blocks(geometry.threads, shared + static) * s.cuda.machine.units
+    if cooperative and geometry.blocks > resident:
+        return f"{geometry.blocks} cooperative blocks: a {s.cuda.machine.name} holds {resident} at a time"
     return ""
+
+
+def _code(problem: str) -> int:
+    if "cooperative" in problem:
+        return codes.TOO_LARGE
+    return codes.INVALID_VALUE if "shared" in problem else codes.BAD_CONFIGURATION
 
 
 def _advice(problem: str) -> str:
@@ -268,6 +297,8 @@ def _advice(problem: str) -> str:
         return "round the grid up: (size + block - 1) / block"
     if "a grid of" in problem:
         return "count in x, which goes to 2147483647, or let each thread loop over more elements"
+    if "cooperative" in problem:
+        return "take the blocks from cudaOccupancyMaxActiveBlocksPerMultiprocessor, and loop over more elements"
     if "static shared" in problem:
         return "use a smaller tile, or extern __shared__ memory: nvcc refuses more than 48 KB of static arrays"
     if "shared" in problem:

@@ -27,15 +27,29 @@ DIRECTIONS = (
 CALL = re.compile(r"cuda(Malloc|HostAlloc|Memcpy|Memset)\w*\s*(?:<[^>]*>\s*)?\(")  # also inside CHECK(…)
 
 
-def argument_name(s: Session, position: int) -> str:
-    """The source text of an argument of the current call; '' if its line has several such calls."""
+USED = re.compile(r"(=|\breturn|[!&|<>,?:])\s*$")  # before a call: its result is used
+
+
+def _call(s: Session) -> tuple[str, str]:
+    """The source text before and behind the current call's opening parenthesis; '' if its line has several calls."""
     line = s.source.line(s.line)
     found = list(CALL.finditer(line))
     here = [call for call in found if call.start() + 1 == s.memory.column] or found
-    if len(here) != 1:
-        return ""
+    return (line[: here[0].start()], line[here[0].end() :]) if len(here) == 1 else ("", "")
+
+
+def _result_is_used(s: Session) -> bool:
+    """Whether the current call stands in an expression: `CHECK(cudaMalloc(…))`, `status = cudaMalloc(…)`."""
+    texts = [*(s.source.line(line) for line in range(max(1, s.line - 2), s.line)), _call(s)[0]]
+    text = "\n".join(t.partition("//")[0] for t in texts if not t.lstrip().startswith("#"))
+    start = re.split(r"[;{}]", text)[-1]
+    return start.count("(") > start.count(")") or USED.search(start) is not None
+
+
+def argument_name(s: Session, position: int) -> str:
+    """The source text of an argument of the current call; '' if its line has several such calls."""
     parts, depth, part = [], 0, ""
-    for ch in line[here[0].end() :]:
+    for ch in _call(s)[1]:
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(ch, 0)
         if depth < 0:
             break
@@ -62,6 +76,9 @@ def cuda_malloc(s: Session, pointer: int, size: int, kind: int) -> int:
         return codes.SUCCESS
     if kind < 2 and size > s.cuda.memory - sum(b.size for b in s.memory.device_blocks if not b.freed):
         message = f"{size} bytes do not fit a {s.cuda.machine.name} of {s.cuda.memory} bytes"
+        if _result_is_used(s):
+            s.faults.notes.append(f"line {s.line}: cudaMalloc returns an error: {message}; --card chooses another card")
+            return int(s.cuda.fail(codes.OUT_OF_MEMORY))
         hint = "check what cudaMalloc returns"
         return refuse(s, codes.OUT_OF_MEMORY, message, hint, Kind.SMALL_ALLOCATION, access="cudaMalloc")
     name = argument_name(s, 0)
@@ -98,6 +115,7 @@ def cuda_free(s: Session, address: int, kind: int) -> int:
     call = "cudaFreeHost" if kind == 2 else "cudaFree"
     if kind == 0:
         synchronised(s)
+        s.cuda.order.host_waits()
     kinds = PINNED if kind == 2 else ("cudaMalloc", "cudaMallocManaged", "cudaMallocPitch")
     return codes.SUCCESS if release(s, address, call, kinds, s.line) else int(s.cuda.fail(codes.INVALID_VALUE))
 
@@ -164,6 +182,8 @@ def _copied(s: Session, to: int, source: int, size: int, kind: int, asynchronous
     target = s.memory.find(to)
     if not asynchronous:
         synchronised(s)
+        card.order.start(0)
+        card.order.host_waits(card.order.streams[0])
     elif found[1] == "device" and target is not None and target.kind in PINNED:
         card.in_use(target, to, size, s.line)
     return codes.SUCCESS

@@ -22,9 +22,13 @@ def captured(s: Session, work: Callable[[], object]) -> bool:
     return True
 
 
+def capturing(s: Session) -> bool:
+    return s.state.get("capture") is not None
+
+
 @runtime("__graph_begin")
 def begin(s: Session) -> int:
-    if s.state.get("capture") is not None:
+    if capturing(s):
         return INVALID
     s.state["capture"] = []
     return 0

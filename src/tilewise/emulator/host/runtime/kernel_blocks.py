@@ -120,7 +120,8 @@ def run_blocks(run: KernelRun, given: Arguments, values: dict[str, Any]) -> tupl
     """All blocks; the interpreted ones' counts, and the factor from these to the whole grid."""
     card, geometry = run.s.cuda, run.geometry
     lanes = geometry.blocks * geometry.threads
-    sample = sample_of(geometry) if lanes > SAMPLE_LANES else np.arange(geometry.blocks)
+    whole = lanes <= SAMPLE_LANES or run.program.waits_for_grid
+    sample = np.arange(geometry.blocks) if whole else sample_of(geometry)
     width = len(sample) * geometry.threads
     before = _saved_memory(given)
     left = min(SAMPLE_SECONDS, max(0.1, run.s.options.interpret - card.interpreted))
