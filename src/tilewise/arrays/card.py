@@ -109,6 +109,7 @@ class CardAttributes(NamedTuple):
     clock: int
     memory_clock: int
     bus_bits: int
+    has_time_out: bool = False  # the driver ends long kernels, because the card drives a display
 
 
 PRETEND = "TILEWISE_PRETEND"  # in the environment: sm_75, sm_80, …
@@ -146,6 +147,7 @@ def _card_attributes(device: str) -> CardAttributes:
         of("CLOCK_RATE"),
         of("MEMORY_CLOCK_RATE"),
         of("GLOBAL_MEMORY_BUS_WIDTH"),
+        bool(of("KERNEL_EXEC_TIMEOUT")),
     )
 
 

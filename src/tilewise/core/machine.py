@@ -29,6 +29,7 @@ class Machine:
     byte_dots: bool = False  # has 4-way byte dot products (VNNI, dotprod)
     matrix_tiles: bool = False  # has AMX, and this process may use it
     refused: str = ""  # why this process may not use AMX, where the CPU has it
+    launch_seconds: float = 0.0  # of one kernel, at most about that; 0: any. A display waits for kernels
     tuned: TunedTable | None = field(default=None, hash=False)  # measured on this model of card
 
     def __hash__(self) -> int:

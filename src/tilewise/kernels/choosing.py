@@ -19,6 +19,7 @@ from tilewise.kernels.capabilities import why_not_of_kind, why_not_of_problem
 from tilewise.kernels.family import Family
 from tilewise.kernels.registry import FAMILIES, family_of
 from tilewise.kernels.transforms.as_reals import form_of, has_real_form, real_form, seconds_beside
+from tilewise.system.quantities import seconds as quantity
 
 # Added for each launch besides the product's own when families are compared. On the card most of it overlaps, on the
 # host it does not: 4, 8 and 11 µs for one, two and three launches, and 2 µs for scratch memory.
@@ -39,7 +40,7 @@ def on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
         best = _family_plan(_fastest(problem, machine, tile), problem, machine, None, tile)
         if tile is None and has_real_form(problem) and not problem.ordered:
             best = min(best, _plan_by_reals(problem, machine), key=_cost)
-    notes = _precision_notes(best, problem, machine)
+    notes = _precision_notes(best, problem, machine) + _bound_note(best)
     return best.but(notes=(*best.notes, *notes)) if notes else best
 
 
@@ -143,6 +144,13 @@ def problem_for(family: Family, problem: Problem) -> Problem:
 def _family_plan(family: Family, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     plan = calibrated(family.plan(problem_for(family, problem), machine, kernel, tile))
     return plan if family.can.fuses else epilogue_after(plan, problem)
+
+
+def _bound_note(plan: Plan) -> tuple[str, ...]:
+    bound = plan.machine.launch_seconds
+    if not bound or plan.predicted <= bound:
+        return ()
+    return (f"launched in pieces of P of about {quantity(bound)}: a display waits for kernels",)
 
 
 def _precision_notes(plan: Plan, problem: Problem, machine: Machine) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from tilewise.core.plan import Plan
 from tilewise.core.recipe import Recipe, Scratch, Step
+from tilewise.kernels.pieces import in_pieces
 from tilewise.kernels.registry import beside, family_named
 from tilewise.kernels.shared.dependent_launch import early
 from tilewise.kernels.shared.placed import Operands, Scales, members, operands_of, own_stack, workspace
@@ -25,9 +26,12 @@ def recipe_of(plan: Plan, scales: Scales | None = None) -> Recipe:
     p = plan.problem
     if not (p.m and p.n and p.members):
         return Recipe(())
-    scratch = Scratch()
-    steps = _steps(plan, operands_of(p, scales), scratch)
-    return Recipe(early(steps, plan.machine.arch), scratch.size)
+    steps, scratch_bytes = list[Step](), 0
+    for piece, given in in_pieces(plan, operands_of(p, scales)):  # which run one after another, in the same scratch
+        scratch = Scratch()
+        steps += _steps(piece, given, scratch)
+        scratch_bytes = max(scratch_bytes, scratch.size)
+    return Recipe(early(steps, plan.machine.arch), scratch_bytes)
 
 
 def _steps(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:

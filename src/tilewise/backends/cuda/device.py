@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from dataclasses import replace
 from functools import lru_cache
 
@@ -20,6 +22,7 @@ LANES = {
     (9, 0): (128, 1 / 2, 2048),
     (10, 0): (128, 1 / 2, 4096),
 }
+DISPLAY_SECONDS = 0.5
 USUAL = (128, 1 / 64, 512)  # consumer cards since Ampere
 
 
@@ -39,7 +42,21 @@ def describe(device: str) -> Machine:
         tensor=tensor,
         halved="GeForce" in found.name,
     )
-    return replace(made, tuned=table_for(made.name, cache_folder()))
+    return replace(made, tuned=table_for(made.name, cache_folder()), launch_seconds=launch_seconds(found.has_time_out))
+
+
+def launch_seconds(has_time_out: bool) -> float:
+    """The bound on one launch: TILEWISE_LAUNCH_SECONDS, else DISPLAY_SECONDS where the driver ends long kernels."""
+    given = os.environ.get("TILEWISE_LAUNCH_SECONDS")
+    if not given:
+        return DISPLAY_SECONDS if has_time_out else 0.0
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise UsageError(f"TILEWISE_LAUNCH_SECONDS={given!r} must be a number of seconds, or 0 for no bound")
+    return seconds
 
 
 ARCHS = {
