@@ -44,7 +44,7 @@ def laid(rng, x, device):
 def drawn_product(rng, dtype, ring, device="cuda"):
     """A product on the host and on the card, from operands that lie differently."""
     m, n = (int(2 ** rng.uniform(0, 8)) for _ in "mn")
-    k = int(rng.choice([1, 31, 512, 513, int(2 ** rng.uniform(0, 12))]))
+    k = int(rng.choice([0, 1, 31, 512, 513, int(2 ** rng.uniform(0, 12))]))
     while m * k * n > 4e7:
         m, n = max(1, m // 2), max(1, n // 2)
     stack = (int(rng.integers(1, 4)),) if rng.random() < 0.3 else ()
@@ -72,6 +72,18 @@ def test_the_card_has_the_bits_of_the_host(dtype, ring):
     for _ in range(sample_size(100)):
         here, there, shape = drawn_product(rng, dtype, ring)
         assert bits(here) == bits(there), (dtype, ring, shape)
+
+
+@pytest.mark.parametrize(("dtype", "ring"), KINDS)
+def test_nothing_is_added_with_k_of_0(dtype, ring):
+    rng = np.random.default_rng(5)
+    for m, n in ((13, 4), (79, 1), (45, 2), (130, 200)):
+        M, N, onto = (numbers(rng, shape, dtype) for shape in ((m, 0), (0, n), (m, n)))
+        onto.view(-1)[:4] = torch.tensor([-0.0, float("nan"), -float("inf"), 0.0])
+        here, there = onto.clone(), onto.cuda()
+        for P, left, right in ((here, M, N), (there, M.cuda(), N.cuda())):
+            tw.matmul(left, right, out=P, accumulate=True, semiring=ring, reproducible="everywhere")
+        assert bits(here) == bits(there), (dtype, ring, m, n)
 
 
 def test_known_products_have_their_bits_on_the_card():

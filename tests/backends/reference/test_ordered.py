@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import tilewise as tw
 from tilewise.backends.reference.ordered import multiply_add, ordered_product
 
 
@@ -63,3 +64,15 @@ def test_nan_has_one_bit_pattern():
     payload = np.array([[0xFFC01234]], np.uint32).view(np.float32)
     made = ordered_product(payload, np.float32([[1]]), np.float32, None)
     assert made.view(np.uint32)[0, 0] == 0x7FC00000
+
+
+def test_with_k_of_0_nothing_is_added():
+    """A chain of nothing would be +0, and make +0 of a −0."""
+    before = np.array([[-0.0, 0.0, -np.nan, np.inf, -2.5]], np.float32)
+    M, N = np.empty((1, 0), np.float32), np.empty((0, 5), np.float32)
+    want = np.array([[0x80000000, 0, 0x7FC00000, 0x7F800000, 0xC0200000]], np.uint32)
+    for kernel in (None, "reference"):
+        P = before.copy()
+        tw.matmul(M, N, out=P, accumulate=True, kernel=kernel, reproducible="everywhere")
+        assert P.view(np.uint32).tolist() == want.tolist()
+        assert not tw.matmul(M, N, kernel=kernel, reproducible="everywhere").view(np.uint32).any()

@@ -305,7 +305,8 @@ extern "C" __global__ void BOUNDS plain(
             #pragma unroll
             for (int e = 0; e < QUAD; ++e) {
                 value.lane[e] = opaque(finish(Pvalue[i][j + e]), blockDim.z - 1);
-                if (ACCUMULATE || chain > begin) value.lane[e] = add(old[i % 2][j + e], value.lane[e]);
+                if (ACCUMULATE && chain == stop) value.lane[e] = old[i % 2][j + e];  // k = 0: there is no chain to add, and a negative zero stays
+                else if (ACCUMULATE || chain > begin) value.lane[e] = add(old[i % 2][j + e], value.lane[e]);
                 Pvalue[i][j + e] = start();
             }
             if (!ends) {
