@@ -16,6 +16,7 @@ ATTRIBUTES = {
     "CLOCK_RATE": 1_980_000,
     "MEMORY_CLOCK_RATE": 3_201_000,
     "GLOBAL_MEMORY_BUS_WIDTH": 6144,
+    "KERNEL_EXEC_TIMEOUT": 1,
 }
 
 
@@ -45,7 +46,7 @@ def test_each_thread_is_given_the_context_of_the_card_that_it_names(driver):
 
 
 def test_the_driver_has_the_attributes_that_plans_need(driver):
-    assert card.card_attributes("cuda:0") == ("NVIDIA H200", (9, 0), 132, 1_980_000, 3_201_000, 6144)
+    assert card.card_attributes("cuda:0") == ("NVIDIA H200", (9, 0), 132, 1_980_000, 3_201_000, 6144, True)
 
 
 @pytest.mark.parametrize("answer", [RuntimeError("libcuda.so.1"), ImportError("cuda.bindings")])

@@ -145,7 +145,10 @@ def _race_hint(finding: Finding) -> str:
     if finding.in_warp:
         return _warp_hint(finding, other)
     if finding.hazard == "RAW" and other > finding.line:
-        return f"put __syncthreads() {_after(finding, other)}"
+        return (
+            f"put __syncthreads() after line {other} and before line {finding.line} reads what it wrote "
+            "(in a loop: at the end of its body)"
+        )
     if finding.hazard == "RAW":
         where = f", between line {other} and line {finding.line}" if other and other < finding.line else ""
         return f"put __syncthreads() after the tile is loaded and before it is used{where}"
@@ -157,14 +160,12 @@ def _race_hint(finding: Finding) -> str:
     return "let only one thread write each cell between two barriers"
 
 
-def _after(finding: Finding, other: int) -> str:
-    """Where the writing line stands below the reading one: in the same loop, or the reader is a function above."""
-    return f"after line {other} and before line {finding.line} reads what it wrote (in a loop: at the end of its body)"
-
-
 def _warp_hint(finding: Finding, other: int) -> str:
     if finding.hazard == "RAW" and other > finding.line:
-        return f"put __syncthreads(), or __syncwarp() if one warp alone comes there, {_after(finding, other)}"
+        return (
+            f"put __syncthreads(), or __syncwarp() if one warp alone comes there, after line {other} and before "
+            f"line {finding.line} reads what it wrote (in a loop: at the end of its body)"
+        )
     why = "one warp alone comes here, and its threads do not run in step"
     if finding.hazard == "WAR" and other == finding.line:
         return f"{why}: read into a variable, __syncwarp(), and store after it"
