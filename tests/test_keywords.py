@@ -148,7 +148,7 @@ CROSSED = [(kind, *call) for kind in KINDS if kind not in RING for call in CALLS
 def test_every_function_honours_or_refuses_its_keywords_on_every_route(kind, name, names):
     """A keyword that changes nothing leaves the numbers, another semiring gives what NumPy's arrays give."""
     computed = check_function(name, names, KINDS[kind])
-    assert computed or kind != "numpy"
+    assert computed or kind != "numpy" or names == ("return_predecessors", "reproducible")  # which exclude each other
 
 
 def test_calls_are_kept_by_signature_and_the_least_used_go_first(monkeypatch):

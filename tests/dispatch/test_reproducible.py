@@ -120,3 +120,57 @@ def test_groups_of_rows_on_the_host():
     assert chosen.tobytes() == tw.grouped_matmul(M[rows], w, ends, **EVERYWHERE).tobytes()
     with pytest.raises(UsageError, match="'batch', 'everywhere'"):
         tw.grouped_matmul(M, w, ends, reproducible="rows")
+
+
+def test_functions_of_vectors_and_chains_multiply_so_too():
+    rng = np.random.default_rng(5)
+    A, B, C = (rng.standard_normal(shape).astype(np.float32) for shape in ((40, 700), (700, 30), (30, 40)))
+    x, y = A[0], B[:, 0]
+
+    def product(M, N):
+        return tw.matmul(M, N, kernel="reference", **EVERYWHERE)
+
+    made = {
+        "matvec": (tw.matvec(A, y, **EVERYWHERE), product(A, y)),
+        "vecmat": (tw.vecmat(x, B, **EVERYWHERE), product(x, B)),
+        "vecdot": (tw.vecdot(A, A[:1], **EVERYWHERE), product(A, x)),
+        "inner": (tw.inner(A, B.T, **EVERYWHERE), product(A, B)),
+        "outer": (tw.outer(x, y, **EVERYWHERE), product(x[:, None], y[None])),
+        "tensordot": (tw.tensordot(A, B, 1, **EVERYWHERE), product(A, B)),
+        "chain": (tw.chain([A, B, C], **EVERYWHERE), product(product(A, B), C)),
+        "power": (tw.power(product(A, product(B, C)), 3, **EVERYWHERE), None),
+        "block_sparse_matmul": (
+            tw.block_sparse_matmul(A, B, [[1, 0], [0, 1]], **EVERYWHERE),
+            np.concatenate([product(A[:20, :350], B[:350]), product(A[20:, 350:], B[350:])]),
+        ),
+    }
+    square = product(A, product(B, C))
+    made["power"] = made["power"][0], product(square, product(square, square))
+    assert [name for name, (one, two) in made.items() if one.tobytes() != two.tobytes()] == []
+    usual = tw.matvec(A, y).tobytes(), tw.inner(A, B.T).tobytes(), tw.chain([A, B, C]).tobytes()
+    assert usual != tuple(made[name][0].tobytes() for name in ("matvec", "inner", "chain"))  # the keyword decides
+
+
+def test_products_without_a_sum_have_the_zeros_and_nan_of_a_step():
+    x, y = np.array([0.0, -np.nan, 2.0], np.float32), np.array([-1.0, 1.0, -1e-45], np.float32)
+    want = np.array([0, 0x7FC00000, 0x80000002], np.uint32)  # 0 · −1 + 0 is +0
+    assert tw.einsum("i,i->i", x, y, **EVERYWHERE).view(np.uint32).tolist() == want.tolist()
+    assert np.diagonal(tw.outer(x, y, **EVERYWHERE)).copy().view(np.uint32).tolist() == want.tolist()
+
+
+def test_a_chain_of_any_number_of_rows_is_grouped_alike_with_batch():
+    rng = np.random.default_rng(6)
+    M, A, B = (rng.standard_normal(shape).astype(np.float32) for shape in ((300, 40), (40, 3), (3, 40)))
+    how = {"reproducible": "batch"}
+    whole = tw.chain([M, A, B], **how)
+    assert tw.chain([M[7:8], A, B], **how).tobytes() == whole[7:8].tobytes()
+    flat = [rng.standard_normal(shape).astype(np.float32) for shape in ((300, 3), (3, 40), (40, 40))]
+    whole = tw.chain(flat, **how)
+    assert tw.chain([flat[0][:1], *flat[1:]], **how).tobytes() == whole[:1].tobytes()
+    assert tw.chain(flat).tobytes() != whole.tobytes()  # which multiplies the last two first
+    with pytest.raises(UsageError, match="'batch' of 3 operands: optimize='auto'"):
+        tw.einsum("ij,jk,kl", *flat, **how)
+    made = tw.einsum("ij,jk,kl", *flat, optimize=[(0, 1), (0, 1)], **how)
+    assert (
+        made[:1].tobytes() == tw.einsum("ij,jk,kl", flat[0][:1], *flat[1:], optimize=[(0, 1), (0, 1)], **how).tobytes()
+    )

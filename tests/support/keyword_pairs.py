@@ -59,28 +59,34 @@ KEPT = {  # values that leave the numbers of float64 operands as they are
     "weights": np.ones(6), "axis": -1, "kernel": "reference", "return_predecessors": True, "semiring": "max_min",
     "out": np.full((6, 6), np.nan), "reproducible": "everywhere",
 }  # fmt: skip
-VECTORS = "semiring device precision nonnegative dtype casting out"
+VECTORS = "semiring device precision nonnegative dtype casting out reproducible"
 FUNCTIONS = {  # the call, in which `of` makes the other operands, and its keywords
     "matvec": (lambda x, of, how: tw.matvec(x, of(W[0]), **how), VECTORS),
     "vecmat": (lambda x, of, how: tw.vecmat(of(W[0]), x, **how), VECTORS),
     "vecdot": (lambda x, of, how: tw.vecdot(x, of(W[0]), **how), f"{VECTORS} axis"),
-    "inner": (lambda x, of, how: tw.inner(x, of(W), **how), "semiring"),
-    "outer": (lambda x, of, how: tw.outer(x, of(W[0]), **how), "semiring out"),
-    "tensordot": (lambda x, of, how: tw.tensordot(x, of(W), 1, **how), "semiring"),
+    "inner": (lambda x, of, how: tw.inner(x, of(W), **how), "semiring reproducible"),
+    "outer": (lambda x, of, how: tw.outer(x, of(W[0]), **how), "semiring out reproducible"),
+    "tensordot": (lambda x, of, how: tw.tensordot(x, of(W), 1, **how), "semiring reproducible"),
     "einsum": (
         lambda x, of, how: tw.einsum("ij,jk", x, of(W), **how),
         "semiring optimize out dtype order casting reproducible",
     ),
-    "chain": (lambda x, of, how: tw.chain([x, of(W), of(W)], **how), "semiring"),
-    "power": (lambda x, of, how: tw.power(x, 3, **how), "semiring"),
-    "closure": (lambda x, of, how: tw.closure(x, **how), "semiring return_predecessors progress device sources"),
+    "chain": (lambda x, of, how: tw.chain([x, of(W), of(W)], **how), "semiring reproducible"),
+    "power": (lambda x, of, how: tw.power(x, 3, **how), "semiring reproducible"),
+    "closure": (
+        lambda x, of, how: tw.closure(x, **how),
+        "semiring return_predecessors progress device sources reproducible",
+    ),
     "path": (lambda x, of, how: np.array(tw.path(of(BEFORE), 0, 3, **how)), "sources"),
     "matmul_many": (lambda x, of, how: tw.matmul_many([(x, of(W))], **how)[0], "semiring precision reproducible"),
     "grouped_matmul": (
         lambda x, of, how: tw.grouped_matmul(x, of(W[None]), of(np.array([6])), **how),
         "along rows semiring out precision kernel reproducible",
     ),
-    "block_sparse_matmul": (lambda x, of, how: tw.block_sparse_matmul(x, of(W), [[1, 1]], **how), "semiring precision"),
+    "block_sparse_matmul": (
+        lambda x, of, how: tw.block_sparse_matmul(x, of(W), [[1, 1]], **how),
+        "semiring precision reproducible",
+    ),
     "scatter_rows": (lambda x, of, how: tw.scatter_rows(x, of(np.arange(6)), 6, **how), "weights"),
 }
 CALLS = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 from tilewise.algebra.names import ActivationName, DTypeName, NumericName, SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.core.problem import check_precision
-from tilewise.core.reproducible import check_reproducible
+from tilewise.core.reproducible import Level, check_reproducible
 from tilewise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Details(TypedDict, total=False):
     precision: str
     nonnegative: bool
     casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+    reproducible: Level
 
 
 class MatmulDetails(Details, total=False):
@@ -47,7 +48,6 @@ class MatmulDetails(Details, total=False):
     activation: ActivationName | None
     axes: Any
     order: Literal["C", "F", "A", "K"]
-    reproducible: Literal["batch", "everywhere"] | None
 
 
 @dataclass(frozen=True, eq=False)

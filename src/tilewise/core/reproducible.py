@@ -7,12 +7,15 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import is_plain
 from tilewise.algebra.semiring import Semiring
 from tilewise.errors import UsageError
 
 LEVELS = ("batch", "everywhere")
+Level: TypeAlias = Literal["batch", "everywhere"] | None
 DEFINITION = 1  # of the bits of "everywhere": another number wherever a product has other bits
 CHAIN = 512  # k of a chain
 

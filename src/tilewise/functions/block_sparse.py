@@ -14,6 +14,7 @@ from tilewise.algebra.names import BooleanName
 from tilewise.arrays import ArrayOf, HostArray, Kind, Number
 from tilewise.arrays.labelled import as_host, check_plain, check_whole
 from tilewise.core.options import AnySemiring, Numeric
+from tilewise.core.reproducible import Level
 from tilewise.errors import ShapeError
 from tilewise.functions.groups import grouped_matmul
 from tilewise.system.imported import imported
@@ -21,29 +22,50 @@ from tilewise.system.imported import imported
 
 @overload
 def block_sparse_matmul(
-    M: HostArray, N: HostArray, mask: Any, /, *, semiring: BooleanName, precision: str = "high"
+    M: HostArray,
+    N: HostArray,
+    mask: Any,
+    /,
+    *,
+    semiring: BooleanName,
+    precision: str = "high",
+    reproducible: Level = None,
 ) -> ArrayOf[np.bool_]: ...
 @overload
 def block_sparse_matmul(
-    M: ArrayOf[Number], N: ArrayOf[Number], mask: Any, /, *, semiring: Numeric = ..., precision: str = "high"
+    M: ArrayOf[Number],
+    N: ArrayOf[Number],
+    mask: Any,
+    /,
+    *,
+    semiring: Numeric = ...,
+    precision: str = "high",
+    reproducible: Level = None,
 ) -> ArrayOf[Number]: ...
 @overload
 def block_sparse_matmul(
-    M: Kind, N: Kind, mask: Any, /, *, semiring: AnySemiring = ..., precision: str = "high"
+    M: Kind, N: Kind, mask: Any, /, *, semiring: AnySemiring = ..., precision: str = "high", reproducible: Level = None
 ) -> Kind: ...
 @overload
 def block_sparse_matmul(
-    M: Any, N: Any, mask: Any, /, *, semiring: AnySemiring = ..., precision: str = "high"
+    M: Any, N: Any, mask: Any, /, *, semiring: AnySemiring = ..., precision: str = "high", reproducible: Level = None
 ) -> HostArray: ...
 def block_sparse_matmul(
-    M: Any, N: Any, mask: Any, /, *, semiring: AnySemiring = "plus_times", precision: str = "high"
+    M: Any,
+    N: Any,
+    mask: Any,
+    /,
+    *,
+    semiring: AnySemiring = "plus_times",
+    precision: str = "high",
+    reproducible: Level = None,
 ) -> Any:
     """M · N of the tiles of M that `mask` selects: elsewhere M is taken as the semiring's zero, whatever it holds.
 
     M: m × k, N: k × n, arrays of one library, on the host or on a card; PyTorch's gradients reach the tiles and N.
     mask: true for the tiles to multiply. Its shape is the number of tiles of M along m and k, and divides M's. It
         is read on the host: a mask on a card is waited for.
-    semiring, precision: as in `tw.matmul`.
+    semiring, precision: as in `tw.matmul`; reproducible: as in `tw.grouped_matmul`, k being that of the tiles.
 
     >>> M, N = np.arange(16.0).reshape(4, 4), np.ones((4, 1))
     >>> tw.block_sparse_matmul(M, N, [[True, False], [False, False]])
@@ -64,7 +86,8 @@ def block_sparse_matmul(
     i, j, offsets = (_index_array(M, x) for x in (row, col, ends))
     left = M.reshape(tiles_m, height, tiles_k, depth)[i, :, j].swapaxes(1, 2).reshape(len(row) * depth, height)
     right = N.reshape(tiles_k, depth, N.shape[1])[j].reshape(len(row) * depth, N.shape[1])
-    made = grouped_matmul(left, right, offsets, along="k", semiring=semiring, precision=precision)
+    how: Any = {"semiring": semiring, "precision": precision, "reproducible": reproducible}
+    made = grouped_matmul(left, right, offsets, along="k", **how)
     return made.reshape(m, N.shape[1])
 
 

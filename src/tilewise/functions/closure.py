@@ -14,6 +14,7 @@ from tilewise.arrays import ArrayOf, HostArray, Kind, Number
 from tilewise.compose.graph import closure as graph
 from tilewise.compose.graph.laws import Progress
 from tilewise.core.options import AnySemiring, Numeric
+from tilewise.core.reproducible import Level, check_reproducible
 from tilewise.errors import UsageError
 
 
@@ -23,6 +24,7 @@ class ClosureDetails(TypedDict, total=False):
     progress: Progress | None
     device: str
     sources: Any
+    reproducible: Level
 
 
 @overload
@@ -68,6 +70,7 @@ def closure(
     progress: Progress | None = None,
     device: str = "auto",
     sources: Any = None,
+    reproducible: str | None = None,
 ) -> Any:
     """The sum (the best, for min and max) over all paths between every two nodes: D = I ⊕ W ⊕ W⊗W ⊕ …
 
@@ -81,6 +84,7 @@ def closure(
     sources: numbers of nodes, or one: only their rows of D, in that order, by a search over the edges alone (of a Dask
         array, and where add(x, x) is not x: taken from the whole closure). An improving cycle that they do not reach is
         then not looked for.
+    reproducible: as in `tw.matmul`, for min and max: I ⊕ W is squared, in the dtype of sums, until all paths are in it.
 
     Sparse graphs in which no weight improves on an empty path (none is below 0, for min_plus) are searched from every
     node where that is expected to be faster than tiles; W may be a scipy.sparse matrix, whose cells that are not stored
@@ -93,16 +97,19 @@ def closure(
            [4., 0., 2.],
            [6., 2., 0.]])
     """
+    followed = torch_follows(W, W)
+    if check_reproducible(reproducible) is not None and (followed or jax_traces(W, sources)):
+        raise UsageError(f"reproducible={reproducible!r} of a closure has no gradient and is not traced: leave it out")
     if jax_traces(W, sources):
         from tilewise.jax.traced import closure as traced_closure
 
         if device not in ("auto", "cpu") or progress is not None:
             raise UsageError("device= and progress= have no meaning inside jax.jit and kin: leave them out")
         return traced_closure(W, semiring, return_predecessors, sources)
-    if not torch_follows(W, W):
+    if not followed:
         return graph.closure(
             W, semiring=semiring, return_predecessors=return_predecessors, progress=progress, device=device,
-            sources=sources,
+            sources=sources, reproducible=reproducible,
         )  # fmt: skip
     from tilewise.torch.differentiable_closure import closure as followed_closure
 

@@ -12,7 +12,7 @@ from tilewise.arrays import ArrayOf, HostArray, Kind, Number
 from tilewise.compose.groups import product as groups
 from tilewise.compose.groups import rows as by_index
 from tilewise.core.options import AnySemiring, Numeric
-from tilewise.core.reproducible import check_reproducible
+from tilewise.core.reproducible import Level, check_reproducible
 from tilewise.errors import UsageError
 
 
@@ -24,7 +24,7 @@ class GroupDetails(TypedDict, total=False):
     out: Any
     precision: str
     kernel: str | None
-    reproducible: Literal["batch", "everywhere"] | None
+    reproducible: Level
 
 
 @overload

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from tilewise.api import matmul, torch_follows
 from tilewise.arrays import ArrayOf, HostArray, Kind, Library, Number, Operand, find_library
 from tilewise.core.options import AnySemiring, Numeric
 from tilewise.core.problem import check_precision
-from tilewise.core.reproducible import check_reproducible
+from tilewise.core.reproducible import Level, check_reproducible
 from tilewise.errors import UsageError
 
 Pair = tuple[Any, Any]
@@ -27,7 +27,7 @@ def matmul_many(
     *,
     semiring: Numeric = ...,
     precision: str = "high",
-    reproducible: Literal["batch", "everywhere"] | None = None,
+    reproducible: Level = None,
 ) -> list[ArrayOf[Number]]: ...
 @overload
 def matmul_many(
@@ -36,7 +36,7 @@ def matmul_many(
     *,
     semiring: BooleanName,
     precision: str = "high",
-    reproducible: Literal["batch", "everywhere"] | None = None,
+    reproducible: Level = None,
 ) -> list[ArrayOf[np.bool_]]: ...
 @overload
 def matmul_many(
@@ -45,7 +45,7 @@ def matmul_many(
     *,
     semiring: AnySemiring = ...,
     precision: str = "high",
-    reproducible: Literal["batch", "everywhere"] | None = None,
+    reproducible: Level = None,
 ) -> list[Kind]: ...
 @overload
 def matmul_many(
@@ -54,7 +54,7 @@ def matmul_many(
     *,
     semiring: AnySemiring = ...,
     precision: str = "high",
-    reproducible: Literal["batch", "everywhere"] | None = None,
+    reproducible: Level = None,
 ) -> list[HostArray]: ...
 def matmul_many(
     pairs: Iterable[Pair],

@@ -33,6 +33,8 @@ from tilewise.compose.graph.search import (
     search_is_faster,
     sparse_enough_to_search,
 )
+from tilewise.compose.graph.squares import close_by_squares, has_exact_steps
+from tilewise.core.reproducible import check_reproducible
 from tilewise.dispatch.route import is_structured
 from tilewise.dispatch.sparse.arrays import Rows, is_sparse
 from tilewise.dispatch.structured.product import structured_ring, value_of
@@ -56,6 +58,7 @@ def closure(
     progress: Progress | None = None,
     device: str = "auto",
     sources: Any = None,
+    reproducible: str | None = None,
 ) -> Any:
     """`tw.closure` of arrays that no framework traces."""
     if not isinstance(return_predecessors, int | np.bool_):
@@ -64,20 +67,24 @@ def closure(
         raise UsageError(f"progress={progress!r} must be a function of (blocks done, blocks in all)")
     if not isinstance(device, str):
         raise UsageError(f"device={device!r} must be one of 'auto', 'cpu', 'cuda' or 'cuda:1'")
+    if check_reproducible(reproducible) is not None and (is_structured(semiring) or is_dask(W)):
+        raise UsageError(f"reproducible={reproducible!r} closes one array of numbers: leave it out for fields and Dask")
     if is_structured(semiring):
         return _close_structured(W, cast(Any, semiring), return_predecessors, progress, device, sources)
     ring = find_semiring(cast(Any, semiring))
     if is_dask(W):
         return _close_dask(W, ring, return_predecessors, progress, device, sources)
     if is_sparse(W):
-        return close_sparse(W, ring, return_predecessors, progress, device, sources)
+        return close_sparse(W, ring, return_predecessors, progress, device, sources, reproducible)
     operand = find_library(W).operand(W, "W")
     if len(operand.shape) > 2 and operand.shape[-1] == operand.shape[-2]:
-        return _close_stack(operand, ring, return_predecessors, progress, device, sources)
+        return _close_stack(operand, ring, return_predecessors, progress, device, sources, reproducible)
     _check_square(operand.shape)
     algebra = _algebra(operand.dtype, ring, return_predecessors)
     place = _device_for(operand, device)
     chosen = nodes_of(sources, operand.shape[0])
+    if reproducible is not None and not has_exact_steps(algebra, reproducible, return_predecessors):
+        return _by_squares(operand, algebra, reproducible, place, chosen, progress)
     if place != "cpu":
         if chosen is not None:
             raise DeviceError("sources= works on the host: copy W there, or take rows of the whole closure")
@@ -172,6 +179,25 @@ def _on_the_host(
     return close_by_tiles(W, algebra, tracks, progress)
 
 
+def _by_squares(
+    operand: Operand, algebra: Algebra, level: str, device: str, chosen: Array | None, progress: Progress | None
+) -> Any:
+    """A closure of defined bits. Each product is taken from the host to the card and back, where W is on a card."""
+    if operand.host is not None:
+        D = close_by_squares(operand.memory, algebra, level, device, progress)
+        return _delivered(operand.library, [(D if chosen is None else D[chosen], algebra.result)])
+    from cuda.core import Stream
+
+    from tilewise.compose.graph.card_closure import host_copy, put_rows
+
+    stream = Stream.from_handle(operand.library.stream(device))
+    D = close_by_squares(host_copy(operand, stream), algebra, level, device, progress)
+    D = (D if chosen is None else D[chosen]).astype(algebra.result.numpy)
+    made = operand.library.empty(D.shape, algebra.result, device)
+    put_rows(made, np.arange(len(D)), D, stream)
+    return operand.library.deliver(made)
+
+
 def _delivered(library: Any, results: list[tuple[Array, DType]], single: bool = True) -> Any:
     """The results as arrays of W's library; a single one not in a tuple, if `single`."""
     arrays = []
@@ -185,24 +211,42 @@ def _delivered(library: Any, results: list[tuple[Array, DType]], single: bool = 
     return arrays[0] if single and len(arrays) == 1 else tuple(arrays)
 
 
-def close_sparse(W: Any, ring: Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any) -> Any:
+def close_sparse(
+    W: Any,
+    ring: Semiring,
+    tracks: bool,
+    progress: Progress | None,
+    device: str,
+    sources: Any,
+    reproducible: str | None = None,
+) -> Any:
     """The closure of a scipy.sparse matrix, as NumPy arrays: by search over its edges, or as a dense matrix."""
     algebra = _algebra(dtype_of(W.dtype), ring, tracks)
     rows = Rows.of(W, "W", algebra)
     _check_square(rows.shape)
     kept = rows.without(algebra.zero)
     chosen = nodes_of(sources, rows.shape[0])
-    if device in HOST and is_idempotent(algebra) and (chosen is not None or search_is_faster(kept, algebra)):
+    searches = device in HOST and reproducible is None and is_idempotent(algebra)
+    if searches and (chosen is not None or search_is_faster(kept, algebra)):
         D, predecessors = search(kept, algebra, tracks, chosen, progress)
         D = D.astype(algebra.result.numpy, copy=False)
         return (D, predecessors) if tracks else D
     check_room(3 * rows.shape[0] ** 2 * rows.data.dtype.itemsize, f"a dense closure of {rows.shape[0]:,} nodes")
     dense = rows.dense(algebra.zero, rows.data.dtype)
-    return closure(dense, semiring=ring, return_predecessors=tracks, progress=progress, device=device, sources=chosen)
+    return closure(
+        dense, semiring=ring, return_predecessors=tracks, progress=progress, device=device, sources=chosen,
+        reproducible=reproducible,
+    )  # fmt: skip
 
 
 def _close_stack(
-    operand: Operand, ring: Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any
+    operand: Operand,
+    ring: Semiring,
+    tracks: bool,
+    progress: Progress | None,
+    device: str,
+    sources: Any,
+    reproducible: str | None,
 ) -> Any:
     """The closure of each graph of a stack; with `sources`, the same rows of each."""
     if operand.host is None:
@@ -222,6 +266,7 @@ def _close_stack(
             progress=report_progress,
             device=device,
             sources=chosen,
+            reproducible=reproducible,
         )
         D, predecessors = closed if tracks else (closed, None)
         for target, part in ((made, D), (table, predecessors)):

@@ -29,9 +29,9 @@ from tilewise.errors import UsageError
 from tilewise.functions.contraction.elementwise import multiplied, summed, sums_in_numpy
 from tilewise.functions.contraction.forms import EinsumDetails, copy_to_out, from_lists, with_keywords
 from tilewise.functions.contraction.laws import algebra_over, check_regroups, check_signs, one_over
-from tilewise.functions.contraction.plan import Contraction, Pair, contraction_of, pair_of, path_of
+from tilewise.functions.contraction.plan import Contraction, Pair, contraction_of, is_list_of_pairs, pair_of, path_of
 from tilewise.functions.contraction.replay import REPLAYS, Record, signature
-from tilewise.functions.contraction.traced import is_compiled, name_in_graph, semiring_in_graph
+from tilewise.functions.contraction.traced import check_not_compiled, is_compiled, name_in_graph, semiring_in_graph
 from tilewise.functions.contraction.views import (
     array_of,
     diagonal,
@@ -98,7 +98,7 @@ def einsum(
     optimize: how pairs are chosen, as in opt_einsum ("auto", "optimal", "greedy", …), or `numpy.einsum_path`'s list.
     out, dtype, order, casting: as in `numpy.einsum`; order= is for NumPy's arrays.
     reproducible: as in `tw.matmul`, for each product; k goes through the labels that are summed in the order of the
-        first operand that has them.
+        first operand that has them. "batch" of more than two operands needs optimize= to be a list.
 
     More than two operands, and labels summed within one, need a mul that distributes over add.
 
@@ -114,8 +114,7 @@ def einsum(
         raise UsageError(f"einsum of {subscripts!r} was given no operands")
     check_reproducible(reproducible)
     if operands[0].__class__ is not np.ndarray and is_compiled(operands):
-        if reproducible is not None:
-            raise UsageError(f"reproducible={reproducible!r} has no einsum inside torch.compile: use tw.matmul there")
+        check_not_compiled(reproducible, "einsum")
         name = name_in_graph(semiring)
         made = in_graph("traced_einsum", name, subscripts, optimize, dtype, order, casting, *operands)
         return made if out is None else copy_to_out(made, single_out(out), casting)
@@ -144,7 +143,13 @@ def _einsum(
 ) -> Any:
     """The contraction, recorded under `key` if there is one and no operand's values had to be checked."""
     arrays = [array_of(x, f"operand {number}", sparse=False) for number, x in enumerate(operands, 1)]
-    plan = contraction_of(subscripts, tuple(tuple(map(int, x.shape)) for x in arrays), path_of(optimize))
+    order = path_of(optimize)
+    if reproducible == "batch" and len(arrays) > 2 and not is_list_of_pairs(order):
+        raise UsageError(
+            f"reproducible='batch' of {len(arrays)} operands: optimize={optimize!r} chooses pairs by all extents; pass "
+            "a list of pairs, or multiply two operands at a time"
+        )
+    plan = contraction_of(subscripts, tuple(tuple(map(int, x.shape)) for x in arrays), order)
     job = _Call(ring, arrays, plan.size, Record(arrays), reproducible)
     terms = [job.without_repeats(i, term) for i, term in enumerate(plan.inputs)]
     unconditional = len(arrays) <= 2 and not any(_has_private_label(terms, i, plan.output) for i in range(len(terms)))
@@ -236,7 +241,7 @@ class _Call:
         x, left = self.reduced(x, left, later | set(right))
         y, right = self.reduced(y, right, later | set(left))
         pair = pair_of(left, right, later)
-        if not pair.summed:
+        if not pair.summed and self.reproducible is None:  # else a product with k = 1, whose NaN and −0 are defined
             return self._without_sum(x, y, pair)
         batch, inner = pair.batch, self._summed_order(x, y, pair)
         rows = "".join(c for c in pair.kept if c not in right)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DType, dtype_given
 from tilewise.arrays import find_library
+from tilewise.core.reproducible import Level
 from tilewise.core.shapes import written
 from tilewise.dispatch.forms import check_cast, check_rules, in_order, single_out
 from tilewise.errors import DtypeError, ShapeError, UsageError
@@ -26,7 +27,7 @@ class EinsumDetails(TypedDict, total=False):
     out: Any
     order: Literal["C", "F", "A", "K"]
     casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"]
-    reproducible: Literal["batch", "everywhere"] | None
+    reproducible: Level
 
 
 def from_lists(given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:

@@ -58,6 +58,11 @@ def path_of(optimize: Any) -> Any:
         ) from None
 
 
+def is_list_of_pairs(order: Any) -> bool:
+    """Whether a value of `path_of` says which operands meet, whatever their extents."""
+    return isinstance(order, tuple) and all(isinstance(step, tuple) for step in order)
+
+
 @lru_cache(maxsize=1024)
 def contraction_of(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> Contraction:
     """The order is opt_einsum's: the fewest steps it finds."""

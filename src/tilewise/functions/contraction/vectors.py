@@ -14,6 +14,7 @@ from tilewise.algebra.names import BooleanName
 from tilewise.api import matmul
 from tilewise.arrays import ArrayOf, HostArray, Kind, Number
 from tilewise.core.options import AnySemiring, Details, DTypeArg, Numeric
+from tilewise.core.reproducible import Level
 from tilewise.core.shapes import written
 from tilewise.dispatch.forms import single_out
 from tilewise.errors import DtypeError, ShapeError, UsageError
@@ -46,7 +47,7 @@ def matvec(
 def matvec(A: Any, x: Any, /, **how: Any) -> Any:
     """A matrix with a vector, or stacks of both, which broadcast: as `numpy.matvec`.
 
-    Keywords are those of `tw.matmul`: semiring, out, dtype, casting, device, precision, nonnegative.
+    Keywords are those of `tw.matmul`: semiring, out, dtype, casting, device, precision, nonnegative, reproducible.
 
     >>> tw.matvec([[0, 4.0], [4, 0]], [1.0, 9], semiring="min_plus")
     array([1., 5.])
@@ -190,16 +191,24 @@ def _axis(axis: Any, x: Any, role: str) -> int:
 
 
 @overload
-def tensordot(a: ArrayOf[Any], b: ArrayOf[Any], /, axes: Any = 2, *, semiring: BooleanName) -> ArrayOf[np.bool_]: ...
+def tensordot(
+    a: ArrayOf[Any], b: ArrayOf[Any], /, axes: Any = 2, *, semiring: BooleanName, reproducible: Level = ...
+) -> ArrayOf[np.bool_]: ...
 @overload
 def tensordot(
-    a: ArrayOf[Number], b: ArrayOf[Number], /, axes: Any = 2, *, semiring: Numeric = ...
+    a: ArrayOf[Number], b: ArrayOf[Number], /, axes: Any = 2, *, semiring: Numeric = ..., reproducible: Level = ...
 ) -> ArrayOf[Number]: ...
 @overload
-def tensordot(a: Kind, b: Kind, /, axes: Any = 2, *, semiring: AnySemiring = ...) -> Kind: ...
+def tensordot(
+    a: Kind, b: Kind, /, axes: Any = 2, *, semiring: AnySemiring = ..., reproducible: Level = ...
+) -> Kind: ...
 @overload
-def tensordot(a: Any, b: Any, /, axes: Any = 2, *, semiring: AnySemiring = ...) -> HostArray: ...
-def tensordot(a: Any, b: Any, /, axes: Any = 2, *, semiring: AnySemiring = "plus_times") -> Any:
+def tensordot(
+    a: Any, b: Any, /, axes: Any = 2, *, semiring: AnySemiring = ..., reproducible: Level = ...
+) -> HostArray: ...
+def tensordot(
+    a: Any, b: Any, /, axes: Any = 2, *, semiring: AnySemiring = "plus_times", reproducible: Level = None
+) -> Any:
     """Products summed over pairs of axes: as `numpy.tensordot`.
 
     axes: how many of a's last meet as many of b's first, or two lists: a's axes and those of b that they meet.
@@ -216,7 +225,7 @@ def tensordot(a: Any, b: Any, /, axes: Any = 2, *, semiring: AnySemiring = "plus
             raise ShapeError(f"axis {i} of a is {a.shape[i]} long and axis {j} of b {b.shape[j]}: they must be equal")
         labels_b[j] = i
     kept = [i for i in labels_a if i not in of_a] + [label for label in labels_b if label >= a.ndim]
-    return einsum(a, labels_a, b, labels_b, kept, semiring=semiring)
+    return einsum(a, labels_a, b, labels_b, kept, semiring=semiring, reproducible=reproducible)
 
 
 def _pairs(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
@@ -239,34 +248,44 @@ def _pairs(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
 
 
 @overload
-def inner(a: ArrayOf[Any], b: ArrayOf[Any], /, *, semiring: BooleanName) -> ArrayOf[np.bool_]: ...
+def inner(
+    a: ArrayOf[Any], b: ArrayOf[Any], /, *, semiring: BooleanName, reproducible: Level = ...
+) -> ArrayOf[np.bool_]: ...
 @overload
-def inner(a: ArrayOf[Number], b: ArrayOf[Number], /, *, semiring: Numeric = ...) -> ArrayOf[Number]: ...
+def inner(
+    a: ArrayOf[Number], b: ArrayOf[Number], /, *, semiring: Numeric = ..., reproducible: Level = ...
+) -> ArrayOf[Number]: ...
 @overload
-def inner(a: Kind, b: Kind, /, *, semiring: AnySemiring = ...) -> Kind: ...
+def inner(a: Kind, b: Kind, /, *, semiring: AnySemiring = ..., reproducible: Level = ...) -> Kind: ...
 @overload
-def inner(a: Any, b: Any, /, *, semiring: AnySemiring = ...) -> HostArray: ...
-def inner(a: Any, b: Any, /, *, semiring: AnySemiring = "plus_times") -> Any:
+def inner(a: Any, b: Any, /, *, semiring: AnySemiring = ..., reproducible: Level = ...) -> HostArray: ...
+def inner(a: Any, b: Any, /, *, semiring: AnySemiring = "plus_times", reproducible: Level = None) -> Any:
     """Sums over the last axes of both: as `numpy.inner`.
 
     >>> tw.inner(np.array([1.0, 9]), np.array([[2.0, 0], [7, 7]]), semiring="max_plus")
     array([ 9., 16.])
     """
     a, b = array_of(a, "a", sparse=False), array_of(b, "b", sparse=False)
-    return tensordot(a, b, 0 if 0 in (a.ndim, b.ndim) else (-1, -1), semiring=semiring)
+    return tensordot(a, b, 0 if 0 in (a.ndim, b.ndim) else (-1, -1), semiring=semiring, reproducible=reproducible)
 
 
-@overload
-def outer(a: ArrayOf[Any], b: ArrayOf[Any], /, out: Any = None, *, semiring: BooleanName) -> ArrayOf[np.bool_]: ...
 @overload
 def outer(
-    a: ArrayOf[Number], b: ArrayOf[Number], /, out: Any = None, *, semiring: Numeric = ...
+    a: ArrayOf[Any], b: ArrayOf[Any], /, out: Any = None, *, semiring: BooleanName, reproducible: Level = ...
+) -> ArrayOf[np.bool_]: ...
+@overload
+def outer(
+    a: ArrayOf[Number], b: ArrayOf[Number], /, out: Any = None, *, semiring: Numeric = ..., reproducible: Level = ...
 ) -> ArrayOf[Number]: ...
 @overload
-def outer(a: Kind, b: Kind, /, out: Any = None, *, semiring: AnySemiring = ...) -> Kind: ...
+def outer(a: Kind, b: Kind, /, out: Any = None, *, semiring: AnySemiring = ..., reproducible: Level = ...) -> Kind: ...
 @overload
-def outer(a: Any, b: Any, /, out: Any = None, *, semiring: AnySemiring = ...) -> HostArray: ...
-def outer(a: Any, b: Any, /, out: Any = None, *, semiring: AnySemiring = "plus_times") -> Any:
+def outer(
+    a: Any, b: Any, /, out: Any = None, *, semiring: AnySemiring = ..., reproducible: Level = ...
+) -> HostArray: ...
+def outer(
+    a: Any, b: Any, /, out: Any = None, *, semiring: AnySemiring = "plus_times", reproducible: Level = None
+) -> Any:
     """Every element of a with every element of b: as `numpy.outer`.
 
     >>> tw.outer(np.array([0.0, 4]), np.array([1.0, 2]), semiring="min_plus")
@@ -274,4 +293,5 @@ def outer(a: Any, b: Any, /, out: Any = None, *, semiring: AnySemiring = "plus_t
            [5., 6.]])
     """
     flat = [array_of(x, role, sparse=False).reshape(-1) for x, role in ((a, "a"), (b, "b"))]
-    return einsum("i,j->ij", *flat, semiring=semiring, out=out, casting="same_kind" if out is not None else "safe")
+    how: Any = {"casting": "same_kind" if out is not None else "safe", "reproducible": reproducible}
+    return einsum("i,j->ij", *flat, semiring=semiring, out=out, **how)
