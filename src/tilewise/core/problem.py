@@ -16,7 +16,8 @@ from tilewise.errors import ShapeError, UsageError
 from tilewise.system.once import once
 
 PRECISIONS = ("ieee", "high", "tf32")
-SMALLEST_SYMMETRIC = 32  # rows of P from which computing one triangle and mirroring it pays for the check
+# Rows of P from which computing one triangle and mirroring it pays for the check; on a card smaller ones are few tiles.
+SMALLEST_SYMMETRIC, SMALLEST_ON_CARD = 32, 256
 
 
 class Layout(NamedTuple):
@@ -191,12 +192,11 @@ class Problem:
         )  # fmt: skip
         return made
 
-    @property
-    def may_mirror(self) -> bool:
+    def may_mirror(self, on_card: bool = False) -> bool:
         """Whether N has M's extents and strides transposed: if both have the same address, P is symmetric."""
-        M, N = self.layout_m, self.layout_n
+        M, N, least = self.layout_m, self.layout_n, SMALLEST_ON_CARD if on_card else SMALLEST_SYMMETRIC
         transposed = M.row == N.col and M.col == N.row and M.stack == N.stack and self.dtype_m is self.dtype_n
-        return transposed and self.m == self.n >= SMALLEST_SYMMETRIC and commutes(self.semiring.mul)
+        return transposed and self.m == self.n >= least and commutes(self.semiring.mul)
 
     @once
     def bare(self) -> Problem:
@@ -227,6 +227,11 @@ class Problem:
     def steps(self) -> int:
         """Multiply-and-add steps; a step of plus_times is two floating-point operations."""
         return self.m * self.k * self.n * (1 if self.groups else self.members)
+
+    @property
+    def least_steps(self) -> int:
+        """The steps that no kernel can do without: half of them where P is symmetric."""
+        return self.steps // 2 if self.symmetric else self.steps
 
     @once
     def largest(self) -> int:

@@ -65,7 +65,7 @@ def bind(M: Any, N: Any, o: Options) -> Call:
         _check_out_dtype(given, problem.result)
     if o.return_arg:
         check_return_arg(ring, where, o.accumulate)
-    if where == "cpu" and left.pointer == right.pointer and problem.may_mirror:
+    if left.pointer == right.pointer and where == left.device and problem.may_mirror(on_card=where != "cpu"):
         problem = replace(problem, symmetric=True)
     call = Call(problem, shape, where, library, left, right, given)
     if o.scales is not None:

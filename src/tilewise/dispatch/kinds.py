@@ -68,7 +68,7 @@ class Kind:
         layout_m = _layout((1, k), (0, of_m[0]), stack) if shape.vector_m else _layout(M.shape, of_m, stack)
         layout_n = _layout((k, 1), (of_n[0], 0), stack) if shape.vector_n else _layout(N.shape, of_n, stack)
         problem, mirrored = self.problem.resized(m, k, n, stack, layout_m, layout_n, layout_p), None
-        if m == n and problem.may_mirror:
+        if m == n and problem.may_mirror():
             mirrored = problem.__dict__["symmetric"] = one_memory(M, N)
         ready = Ready(problem, cut_for(problem, self.tile), self.target)
         ready.shape = shape.product

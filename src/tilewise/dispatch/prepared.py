@@ -69,10 +69,10 @@ class ByMemory:
 
 
 def one_memory(M: Any, N: Any) -> bool:
-    """Whether two host arrays have the same address."""
+    """Whether two arrays have the same address."""
     if M.__class__ is np.ndarray:
         return address(M) == address(N)
-    return bool(M.data_ptr() == N.data_ptr())
+    return bool(M.data_ptr() == N.data_ptr() if hasattr(M, "data_ptr") else M.data.ptr == N.data.ptr)
 
 
 PREPARED = Prepared()
@@ -299,8 +299,9 @@ def keep(key: Key, executable: Any, library: str, problem: Problem, product: Any
     """Cache the executable of a call that computed `product` from M and N."""
     made = KEEPERS[library](key, executable, product, M, N) if library in KEEPERS else None
     if made is not None:
-        on_host = library in ("numpy", "torch") and problem.may_mirror and (library == "numpy" or M.is_cpu)
-        PREPARED.keep(key, made, problem.symmetric if on_host else None)
+        on_card = library == "cupy" or (library == "torch" and not M.is_cpu)
+        mirrors = library != "jax" and problem.may_mirror(on_card)
+        PREPARED.keep(key, made, problem.symmetric if mirrors else None)
 
 
 def _of_numpy(key: Key, executable: Any, product: Any, M: Any, N: Any) -> Any:

@@ -58,7 +58,7 @@ class ByConfigs(Family):
 
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         """The floor in seconds, and whether arithmetic or memory sets it."""
-        return machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        return machine.floor(problem.least_steps, problem.least_bytes, problem.dtype.name)
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         """The plan with the reason for its choice; `kernel`: requested by name."""

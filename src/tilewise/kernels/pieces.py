@@ -67,7 +67,7 @@ def in_pieces(plan: Plan, given: Operands) -> list[tuple[Plan, Operands]]:
         stack = (cut.members[1], *p.stack[1:]) if p.stack else ()
         piece = replace(
             p, m=cut.rows[1], n=cut.cols[1], stack=stack, layout_m=parts.M.layout, layout_n=parts.N.layout,
-            layout_p=parts.P.layout,
+            layout_p=parts.P.layout, symmetric=False,
         )  # fmt: skip
         made.append((on_card(piece, unbounded, kernel, tile), parts))
     return made

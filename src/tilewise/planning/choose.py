@@ -65,7 +65,7 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
         except UsageError as error:
             raise UsageError(f"{error}; on the CPU there are reference, {', '.join(FAMILIES)}") from None
         raise DeviceError(f"kernel={kernel!r} runs on a card: pass device='cuda', or leave kernel= out on the CPU")
-    steps = problem.steps // 2 if problem.symmetric else problem.steps
+    steps = problem.least_steps
     compiled = machine.vector_bytes > 0 and has_kernel(problem) and (problem.k > 0 or problem.return_arg)
     if kernel == "reference" or not compiled:
         floor, bound = machine.floor(steps, problem.least_bytes, problem.dtype.name)

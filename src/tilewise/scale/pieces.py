@@ -47,7 +47,7 @@ def piece_steps(problem: Problem, machine: Machine) -> int:
 
 
 def is_long(problem: Problem, machine: Machine) -> bool:
-    steps = problem.steps // 2 if problem.symmetric else problem.steps
+    steps = problem.least_steps
     return steps > FEWEST and steps > 2 * piece_steps(problem, machine)
 
 

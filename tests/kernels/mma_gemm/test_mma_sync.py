@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import shutil
 import subprocess
@@ -57,6 +58,7 @@ def forms(size):
         Form(False, True, smallest, size),
         Form(True, True, smallest, 16, accumulate=True),
         Form(False, False, smallest, max(size, 8), split=True),
+        Form(True, True, 16, 16, symmetric=True),
     ]
 
 
@@ -268,3 +270,16 @@ def test_parts_of_k_cover_k_and_thin_edges_leave_whole_tiles():
                 assert (shape[0] - config.edge_rows) % config.tile.rows == 0
             if config.edge_cols:
                 assert (shape[2] - config.edge_cols) % config.tile.cols == 0
+
+
+def test_a_symmetric_product_is_planned_with_half_the_tiles():
+    whole = replace(problem_of_shape(4096, 1024, 4096, "bfloat16"), layout_n=Layout(1, 1024))
+    plan, half = (make_plan(replace(whole, symmetric=x), A100) for x in (False, True))
+    assert half.kernel == "mma_sync"
+    assert 0.45 * plan.predicted < half.predicted < 0.65 * plan.predicted
+    share = float(half.notes[-1].removeprefix("symmetric: ").removesuffix(" of the tiles"))
+    assert 0.5 < share < 0.57  # printed with two digits
+    tile = half.config.tile
+    assert recipe_of(half).steps[-1].grid[0] == pytest.approx(
+        share * math.ceil(4096 / tile.rows) * math.ceil(4096 / tile.cols), rel=0.02
+    )

@@ -13,6 +13,7 @@ from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
 from seeds import next_seed
 from tilewise.algebra.dtypes import DTYPES, dtype_of
+from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
@@ -36,6 +37,7 @@ KINDS = [  # card, M's dtype, N's dtype, P's
     ("rtx4090", E5M2, E4M3, None),
     ("rtx4090", np.float16, np.float16, None),
 ]
+DOUBLES = [("a100", np.float64, None)]
 
 
 def among_poison(rng, stack, rows, cols, dtype, transposed, aligned):
@@ -86,6 +88,38 @@ def test_random_products_among_poison(tmp_path_factory, card, of_m, of_n, wanted
     np.testing.assert_array_equal(P, exact(M, N, P.dtype, had if accumulate else 0), err_msg=case)
     P[...] = np.ndarray(P.shape, P.dtype, before, P.ctypes.data - around.ctypes.data, P.strides)
     np.testing.assert_array_equal(around.view(np.uint8), before.view(np.uint8), err_msg=f"{case}: beside P")
+
+
+@pytest.mark.parametrize(("card", "dtype", "wanted"), [(card, m, p) for card, m, n, p in KINDS if m == n] + DOUBLES)
+def test_symmetric_products_among_poison(tmp_path_factory, card, dtype, wanted):
+    """Every cell of P once: with what P held, a bias of its column, and nothing beside P."""
+    seed, folder, machine = next_seed() % 2**32, tmp_path_factory.getbasetemp(), KNOWN_CARDS[card]
+    rng = np.random.default_rng(seed)
+    transposed, aligned, accumulate = [bool(rng.integers(2)) for _ in range(3)]
+    stack, m, k = int(rng.integers(1, 3)), int(rng.integers(33, 600)), int(rng.integers(1, 90))
+    M, _ = among_poison(rng, stack, m, k, dtype, transposed, aligned)
+    N, kind = M.swapaxes(1, 2), dtype_of(M.dtype)
+    problem = Problem(
+        m, k, m, (stack,), kind, kind, tw.semirings["plus_times"], layout_of(M), layout_of(N), layout_of(M),
+        accumulate, "tf32", requested=DTYPES[wanted] if wanted else None, symmetric=True,
+    )  # fmt: skip
+    P, around = among_poison(rng, stack, m, m, problem.result.numpy, False, aligned)
+    bias = rng.integers(-9, 9, m).astype(np.float32)
+    fused = bool(rng.integers(2)) and problem.result.name in ("float32", "bfloat16", "float16")
+    epilogue = Epilogue(2.0, DTYPES["float32"]) if fused else PLAIN
+    problem = replace(problem, layout_p=layout_of(P), epilogue=epilogue)
+    before, had = around.copy(), P.astype(np.float64)
+    found = MmaSync().configurations(problem, machine)
+    config = found[int(rng.integers(len(found)))]
+    plan = MmaSync().pinned(problem, machine, config)
+    case = f"seed {seed}: {problem.shape} {kind} on {card} {config.spec()} {transposed} {aligned} {accumulate} {fused}"
+    run_recipe(recipe_of(plan), folder, bias=bias.ctypes.data, **addresses(M=M, N=N, P=P))
+    doubled = exact(M, N, np.float64, 0) * 2 + bias if fused else exact(M, N, np.float64, 0)
+    wanted_p = (doubled + (had if accumulate else 0)).astype(np.int64 if P.dtype.kind in "iu" else np.float64)
+    np.testing.assert_array_equal(P, wanted_p.astype(P.dtype), err_msg=case)
+    P[...] = np.ndarray(P.shape, P.dtype, before, P.ctypes.data - around.ctypes.data, P.strides)
+    np.testing.assert_array_equal(around.view(np.uint8), before.view(np.uint8), err_msg=f"{case}: beside P")
+    assert plan.notes[-1].startswith("symmetric: ")
 
 
 def addresses(**matrices):

@@ -16,6 +16,7 @@ from tilewise.kernels.mma_gemm.mma_sync import model as mma
 from tilewise.kernels.mma_gemm.mma_sync.recipe import launches
 from tilewise.kernels.mma_gemm.mma_sync.text import texts as every_mma_sync
 from tilewise.kernels.shared.fragments import ATOMS
+from tilewise.kernels.shared.triangle import symmetric_note
 
 
 class MmaSync(Tabled):
@@ -39,7 +40,8 @@ class MmaSync(Tabled):
         return config.tile.geometry(machine.arch, mma.size_of(problem, machine))
 
     def notes(self, problem: Problem, config: mma.MmaConfig) -> list[str]:
-        return config.notes() + fused_notes(problem)
+        notes = config.notes() + fused_notes(problem)
+        return [*notes, symmetric_note(problem.m, config.tile.rows, config.tile.cols)] if problem.symmetric else notes
 
     def elements(self, problem: Problem, machine: Machine) -> tuple[DType, DType]:
         return elements_of(problem, machine)
@@ -48,7 +50,7 @@ class MmaSync(Tabled):
         rate = machine.tensor_rate(tensor_name(problem, machine))
         if arch_number(machine.arch) == HOPPER or not rate:
             return super().limits(problem, machine)
-        return limits_of(problem.steps / rate, problem, machine)
+        return limits_of(problem.least_steps / rate, problem, machine)
 
     def packs(self, problem: Problem, config: mma.MmaConfig) -> tuple[str, ...]:
         return packed_operands(config.routes)

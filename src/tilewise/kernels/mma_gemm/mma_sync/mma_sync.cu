@@ -13,6 +13,8 @@
 //   (without ROLLING also those of this phase) have been read and may be overwritten.
 // Stores: sums are staged in shared memory, 16 rows of a warp at a time, and stored by whole rows, for any stride of P. gridDim.z
 //   parts of k make one matrix of sums each, and `add_parts` adds them up in order.
+// Symmetric: with SYMMETRIC, tiles are those of triangle.cuh, and one above the diagonal is stored once more, transposed: 16 columns of
+//   a warp are staged as rows. Bias and held values are those of the second place.
 
 // Double-buffered fragments. ROLLING: one of M is read while the one before is multiplied, which takes few registers; else all
 // fragments of a step are read during the step before.
@@ -113,21 +115,23 @@ static __device__ __forceinline__ int column_of(int j, int c) {
     return TRANSPOSED_N ? j / 4 * 32 + c * 4 + j % 4 : j * 8 + c;
 }
 
-// Stores 16 staged rows of a warp; P points at the warp's first element, with `height` rows and `width` columns from there.
+// Stores 16 staged rows of WIDTH elements; P points at the warp's first element, with `height` rows and `width` columns from there.
+// `row_in`: a staged row's row of the warp.
+template <int WIDTH, class RowIn>
 static __device__ __forceinline__ void store_rows(
-    const unsigned char* staged, int i, Result* P, long long ldp, int height, int width)
+    const unsigned char* staged, RowIn row_in, Result* P, long long ldp, int height, int width)
 {
     int lane = threadIdx.x % 32;
 #if STORE_BYTES >= 4
-    const int each = STORE_BYTES / (int)sizeof(Result), pieces = WARP_N / each;  // elements of a store, stores of a row
+    const int each = STORE_BYTES / (int)sizeof(Result), pieces = WIDTH / each;  // elements of a store, stores of a row
     const int rows = pieces < 32 ? 32 / pieces : 1;
     #pragma unroll
     for (int first = 0; first < 16; first += rows)
         #pragma unroll
         for (int piece = lane % pieces; piece < pieces; piece += 32) {
-            int slot = first + lane / pieces % rows, row = row_of(i, slot), column = piece * each;
+            int slot = first + lane / pieces % rows, row = row_in(slot), column = piece * each;
             if (row >= height) continue;
-            const unsigned char* at = staged + slot * PITCH + piece * STORE_BYTES;
+            const unsigned char* at = staged + slot * PITCH_OF(WIDTH) + piece * STORE_BYTES;
             Result* to = P + row * ldp + column;
             if (column + each <= width)
                 *reinterpret_cast<Stored*>(to) = *reinterpret_cast<const Stored*>(at);
@@ -137,19 +141,19 @@ static __device__ __forceinline__ void store_rows(
 #else
     const int each = 4 / (int)sizeof(Result);  // rows of any alignment: 4 bytes between P's 4-byte boundaries
     for (int slot = 0; slot < 16; ++slot) {
-        int row = row_of(i, slot);
+        int row = row_in(slot);
         if (row >= height) continue;
         Result* to = P + row * ldp;
-        const Result* at = reinterpret_cast<const Result*>(staged + slot * PITCH);
+        const Result* at = reinterpret_cast<const Result*>(staged + slot * PITCH_OF(WIDTH));
         int misalignment = (int)(reinterpret_cast<unsigned long long>(to) / sizeof(Result) % each);
-        for (int column = lane * each - misalignment; column < min(width, WARP_N); column += 32 * each) {
-            if (column >= 0 && column + each <= min(width, WARP_N)) {
+        for (int column = lane * each - misalignment; column < min(width, WIDTH); column += 32 * each) {
+            if (column >= 0 && column + each <= min(width, WIDTH)) {
                 unsigned word = 0;
                 #pragma unroll
                 for (int e = 0; e < each; ++e) word |= bits_of(at[column + e]) << e * 8 * (int)sizeof(Result);
                 *reinterpret_cast<unsigned*>(to + column) = word;
             } else
-                for (int e = max(column, 0); e < min(column + each, min(width, WARP_N)); ++e) to[e] = at[e];
+                for (int e = max(column, 0); e < min(column + each, min(width, WIDTH)); ++e) to[e] = at[e];
         }
     }
 #endif
@@ -162,11 +166,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
 {
     wait_on_dependent_grids();
     launch_dependent_grids();
+#if SYMMETRIC
+    UpperTile tile = upper_tile(blockIdx.x, m);
+    int top = tile.top, across = tile.left;
+    if (top >= m || across >= n) return;
+#else  // SYMMETRIC
     // blocks are numbered column by column in bands of GROUP rows of tiles, for reuse in L2
     int tiles_m = (m + BLOCK_M - 1) / BLOCK_M, tiles_n = (n + BLOCK_N - 1) / BLOCK_N;
     int band = blockIdx.x / (GROUP * tiles_n), within = blockIdx.x % (GROUP * tiles_n);
     int high = min(GROUP, tiles_m - band * GROUP);
     int top = (band * GROUP + within % high) * BLOCK_M, across = within / high * BLOCK_N;
+#endif  // SYMMETRIC
 
     int warp = threadIdx.x / 32, warp_row = warp / WARPS_N * WARP_M, warp_column = warp % WARPS_N * WARP_N;
     bool whole = top + BLOCK_M <= m && across + BLOCK_N <= n;
@@ -229,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
     if (top + warp_row >= m || across + warp_column >= n) return;
 
     int lane = threadIdx.x % 32, row = top + warp_row, column = across + warp_column;
-    unsigned char* staged = memory + warp * 16 * PITCH;
+    unsigned char* staged = memory + warp * STAGED_BYTES;
     Result* target = P + blockIdx.z * (long long)m * ldp + row * ldp + column;
     #pragma unroll
     for (int i = 0; i < MATS; ++i) {
@@ -248,7 +258,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
                     Sum bias = bias_of(epilogue, column + at, column + at < n);
                     made[e] = finish(sums[i][j][half * 2 + e], held, bias, epilogue);
                 }
-                Result* to = reinterpret_cast<Result*>(staged + slot * PITCH);
+                Result* to = reinterpret_cast<Result*>(staged + slot * PITCH_OF(WARP_N));
                 if (TRANSPOSED_N) {
                     to[column_of(j, lane % 4 * 2)] = narrow(made[0]);
                     to[column_of(j, lane % 4 * 2 + 1)] = narrow(made[1]);
@@ -256,6 +266,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
                     put_pair(to + column_of(j, lane % 4 * 2), made[0], made[1]);
             }
         __syncwarp();
-        store_rows(staged, i, target, ldp, m - row, n - column);
+        store_rows<WARP_N>(staged, [=](int slot) { return row_of(i, slot); }, target, ldp, m - row, n - column);
     }
+#if SYMMETRIC
+    if (!tile.mirrored) return;
+    target = P + blockIdx.z * (long long)m * ldp + column * ldp + row;
+    #pragma unroll
+    for (int pair = 0; pair < COLS; pair += 2) {
+        __syncwarp();
+        #pragma unroll
+        for (int at = 0; at < MATS * 8; ++at) {
+            int i = at / 8, j = at / 4 % 2, half = at / 2 % 2, c = lane % 4 * 2 + at % 2;
+            int r = column_of(pair + j, c), across_r = row_of(i, lane / 4 + half * 8);
+            bool inside = column + r < n && row + across_r < m;
+            Sum held = ACCUMULATE && inside ? widen(target[r * ldp + across_r]) : (Sum)0;
+            Sum made = finish(sums[i][pair + j][half * 2 + at % 2], held, bias_of(epilogue, row + across_r, inside), epilogue);
+            reinterpret_cast<Result*>(staged + (j * 8 + c) * PITCH_OF(WARP_M))[across_r] = narrow(made);
+        }
+        __syncwarp();
+        store_rows<WARP_M>(staged, [=](int slot) { return column_of(pair + slot / 8, slot % 8); }, target, ldp, n - column, m - row);
+    }
+#endif  // SYMMETRIC
 }

@@ -42,6 +42,7 @@ from tilewise.kernels.shared.layouts import (
     lines_of_long,
 )
 from tilewise.kernels.shared.residency import padded
+from tilewise.kernels.shared.triangle import tiles_of as computed_tiles
 from tilewise.kernels.transforms.sums import sum_of
 from tilewise.system.machine_code import Row, Rows
 
@@ -210,13 +211,14 @@ def _given(p: Problem, machine: Machine, requested: bool = True) -> tuple[list[P
         p.m, p.n, -(-p.k * size // PHASE_BYTES), p.members, machine.units,
         (p.least_bytes / (bandwidth * f.memory)) ** 4,
         2 * p.m * p.n * sum_of(p.dtype).itemsize / (bandwidth * f.adding), *edges, *_may_have_edges(p),
-        len(pairs), slow, f.odd if p.n * size % 16 else 0.0, f.crowd, f.alone, f.block, f.start, f.gather, *numbers,
+        len(pairs), slow, f.odd if p.n * size % 16 else 0.0, f.crowd, f.alone, f.block, f.start, f.gather,
+        p.symmetric, *numbers,
     )  # fmt: skip
 
 
 def _may_have_edges(p: Problem) -> tuple[bool, bool]:
     """Whether the GEMV kernels can compute the last rows and columns of P with these layouts."""
-    if p.epilogue or p.members > 1 or max(p.m, p.n) < THIN_FROM:
+    if p.epilogue or p.members > 1 or p.symmetric or max(p.m, p.n) < THIN_FROM:
         return False, False  # the GEMV kernels apply no epilogue, and are launched member by member
     return lines_of_long(p, False) is not None, lines_of_long(p, True) is not None
 
@@ -233,7 +235,7 @@ def _config(number: int, pairs: list[Pair], p: Problem, machine: Machine, reques
 
 
 def _parts(p: Problem, tile: MmaTile, machine: Machine, form: int) -> int:
-    tiles = -(-p.m // tile.rows) * -(-p.n // tile.cols) * p.members
+    tiles = computed_tiles(p.m, p.n, tile.rows, tile.cols, p.symmetric) * p.members
     phases = -(-p.k * size_of(p, machine) // PHASE_BYTES)
     return parts_of(tiles, phases, machine.units * tile.resident, p.members, form)
 

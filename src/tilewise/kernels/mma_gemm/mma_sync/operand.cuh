@@ -13,7 +13,8 @@
 #define TRANSPOSED_N (SIZE == 1 && !N_ALONG_K)
 #define AS_READ 1  // elements are rounded to tf32 when they are read,
 #define BEHIND 2   // or one row of products later
-#define PITCH (WARP_N * (int)sizeof(Result) + 16)  // of a staged row
+#define PITCH_OF(width) ((width) * (int)sizeof(Result) + 16)  // of a staged row
+#define STAGED_BYTES (16 * PITCH_OF(SYMMETRIC && WARP_M > WARP_N ? WARP_M : WARP_N))  // of a warp
 
 // One operand: WIDTH rows (columns) of it a tile, in copies of VECTOR_BYTES bytes.
 template <int WIDTH, bool ALONG_K>

@@ -15,6 +15,7 @@ from tilewise.kernels.shared.delegated import AnyStep, Edge
 from tilewise.kernels.shared.layouts import REALIGNED, along_k
 from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.stacked import Runs, stacked
+from tilewise.kernels.shared.triangle import tiles_of
 from tilewise.kernels.transforms.realign import Realigned, realign_launches, scratch_bytes
 from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
 from tilewise.kernels.transforms.sums import sum_of
@@ -96,7 +97,7 @@ class _Product:
             ctypes.c_int(self._each),
             *(ctypes.c_longlong(step) for step in steps or (0, 0, 0)),
         )
-        tiles = math.ceil(self._m / config.tile.rows) * math.ceil(self._n / config.tile.cols)
+        tiles = tiles_of(self._m, self._n, config.tile.rows, config.tile.cols, p.symmetric)
         shared = config.tile.shared_bytes(self._plan.machine.arch)
         return Launch.of(self._source, KERNEL, (tiles, count, self._parts), (config.tile.threads,), arguments, shared)
 
@@ -120,6 +121,7 @@ def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
         store,
         p.accumulate and not apart,
         apart,
+        p.symmetric,
     )
     stages, right = config.tile.stages(arch), N.dtype if N.dtype != M.dtype else None
     epilogue = PLAIN if apart else p.epilogue  # `add_parts` applies it once, to the sum of all parts

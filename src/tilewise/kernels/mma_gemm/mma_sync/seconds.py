@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import sqrt
 
 from tilewise.kernels.shared.residency import crowded, in_waves
+from tilewise.kernels.shared.triangle import tiles_of
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 WHOLE, CUT, CUT_TWICE, EDGED = range(4)  # forms: whole, split-K (one wave, two waves), thin edges apart
 FORMS, PAIRS = 4, 4  # of a tile: forms, and pairs of routes at most
-CORES_FROM, ROOMS, PAIRS_FROM = 8, 14, 19  # where a row's phases and rooms begin, and what is given of each pair
+CORES_FROM, ROOMS, PAIRS_FROM = 8, 14, 20  # where a row's phases and rooms begin, and what is given of each pair
 MAX_PARTS = 64  # of k,
 FEWEST_PHASES = 4  # of each
 THIN, THIN_FROM = 4, 1024  # so few rows or columns beyond whole tiles are made apart, where P has that many
@@ -43,9 +44,9 @@ def expected(row: Row, given: Row) -> float:
     cores = row[int(given[at])]
     if cores == 0.0:  # registers do not suffice
         return INFINITE
-    parts, edge_rows, edge_cols = 1, 0, 0
+    parts, edge_rows, edge_cols, symmetric = 1, 0, 0, int(given[19])
     if CUT <= form <= CUT_TWICE:
-        parts = parts_of(-(-m // rows) * -(-n // cols) * members, phases, at_once, members, form)
+        parts = parts_of(tiles_of(m, n, rows, cols, symmetric) * members, phases, at_once, members, form)
         if parts == 0:
             return INFINITE
     if form == EDGED:
@@ -56,11 +57,13 @@ def expected(row: Row, given: Row) -> float:
         if given[at + 2] > 0.0 or edge_rows + edge_cols == 0:  # the kernels for few read operands as they lie
             return INFINITE
     each = max(1, -(-phases // parts))
-    tiles = -(-(m - edge_rows) // rows) * -(-(n - edge_cols) // cols) * members * parts
+    tiles = tiles_of(m - edge_rows, n - edge_cols, rows, cols, symmetric) * members * parts
     crowd = crowded(tiles, units, given[14])
     busy = sqrt(sqrt((cores * given[12]) ** 4 + (row[4] * crowd) ** 4))
     alone, fourth = (busy * given[15] + given[at + 3]) ** 4, busy**4
     cells = row[5] * (1 + given[13]) if parts == 1 else row[5]
+    if symmetric:
+        cells *= 2  # most tiles are stored twice
     work = in_waves(tiles, row, ROOMS, each * 1.0, alone, fourth, given[16], cells)
     work = sqrt(sqrt(work**4 + given[5])) + given[17] + given[at + 1]
     if edge_rows:

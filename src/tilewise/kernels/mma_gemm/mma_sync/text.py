@@ -18,7 +18,7 @@ from tilewise.kernels.mma_gemm.mma_sync.tiles import MmaTile
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.fragments import AMPERE, ATOMS, product_of_fragments
 from tilewise.kernels.shared.stacked import stacked
-from tilewise.kernels.shared.text import assembled, of_tile
+from tilewise.kernels.shared.text import assembled, of_tile, without
 from tilewise.kernels.transforms.realign import render_realign
 from tilewise.kernels.transforms.sums import render_add_parts, render_numbers, sum_of
 
@@ -35,6 +35,7 @@ class Form:
     store: int = 16
     accumulate: bool = False
     split: bool = False  # stores sums unrounded, for `add_parts`
+    symmetric: bool = False  # tiles on and above the diagonal, stored twice
 
 
 def generation(arch: str) -> int:
@@ -75,9 +76,11 @@ def render_mma_sync(
         "N_ALONG_K": form.n_along_k,
         "VECTOR_BYTES": form.vector,
         "STORE_BYTES": form.store,
+        "SYMMETRIC": form.symmetric,
+        **({"BAND": GROUP} if form.symmetric else {}),
     }
     made = sums if form.split else result
-    return assembled(
+    text = assembled(
         f"// mma_sync over {dtype}, sums in {sums}, P in {made}",
         defines,
         f"typedef {c_name(dtype)} Element;",
@@ -89,8 +92,10 @@ def render_mma_sync(
         "shared/dependent_launch.cuh",
         "mma_gemm/register_copies.cuh" if staged else "mma_gemm/copies.cuh",
         "mma_gemm/matrices.cuh",
+        *(["shared/triangle.cuh"] if form.symmetric else []),
         *(f"mma_gemm/mma_sync/{name}" for name in ("operand.cuh", "fragments.cuh", "mma_sync.cu")),
     )
+    return text if form.symmetric else without(text, "SYMMETRIC")
 
 
 def form_of(
@@ -102,12 +107,13 @@ def form_of(
     store: int,
     accumulate: bool = False,
     apart: bool = False,
+    symmetric: bool = False,
 ) -> Form:
     """The form for these layouts; `apart`: sums are stored unrounded, for `add_parts`. P is stored by 16 bytes or,
     where it is not aligned to 16, by the fewest."""
     split = apart and (sum_of(dtype) != result or accumulate)
     store = 16 if apart or store == 16 else min(4, result.itemsize) if result.itemsize < 8 else 8
-    return Form(m_along_k, n_along_k, vector, store, accumulate, split)
+    return Form(m_along_k, n_along_k, vector, store, accumulate, split, symmetric)
 
 
 def texts(problem: Problem, machine: Machine) -> Iterator[str]:
@@ -125,7 +131,10 @@ def texts(problem: Problem, machine: Machine) -> Iterator[str]:
             if vector < dtype.itemsize or not tile.takes(n_along_k, vector):
                 continue
             forms = {
-                (form_of(dtype, result, m_along_k, n_along_k, vector, store, apart=apart), PLAIN if apart else epilogue)
+                (
+                    form_of(dtype, result, m_along_k, n_along_k, vector, store, False, apart, problem.symmetric),
+                    PLAIN if apart else epilogue,
+                )
                 for store, apart in ((16, False), (1, False), (16, True))
             }
             for form, finish in sorted(forms, key=repr):
