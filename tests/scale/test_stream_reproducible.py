@@ -10,6 +10,8 @@ from tilewise.errors import UsageError
 from tilewise.scale.product import plan_stream
 from tilewise.scale.sources import ArraySource
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # of a cluster's own start and end
+
 
 @pytest.mark.parametrize(
     ("dtype", "ring"), [("float32", "plus_times"), ("float16", "plus_times"), ("float32", "max_times")]
@@ -40,3 +42,17 @@ def test_no_chunks_of_dask_arrays_change_a_bit(chunks):
         assert P.compute(scheduler="threads").tobytes() == want
     with pytest.raises(UsageError, match="bias="):
         tw.matmul(A, B, reproducible="everywhere", bias=np.ones(140, np.float16))
+
+
+@pytest.mark.slow  # three clusters; the chunks above go through the same tasks
+def test_no_number_of_workers_changes_a_bit():
+    da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
+    rng = np.random.default_rng(3)
+    M, N = (rng.standard_normal(shape).astype(np.float32) for shape in ((60, 1700), (1700, 50)))
+    want = tw.matmul(M, N, reproducible="everywhere").tobytes()
+    how = {"threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    for workers in (1, 2, 5):
+        with distributed.LocalCluster(n_workers=workers, **how) as cluster, distributed.Client(cluster):
+            for chunks in (20, 600):
+                left, right = da.from_array(M, chunks=(13, chunks)), da.from_array(N, chunks=(chunks, 17)).persist()
+                assert tw.matmul(left, right, reproducible="everywhere").compute().tobytes() == want, (workers, chunks)

@@ -1,0 +1,35 @@
+"""Drawn products with `reproducible="everywhere"`: the bits of the definition, which `defined_bits` has in C."""
+
+from __future__ import annotations
+
+import pytest
+
+import tilewise as tw
+from defined_bits import COMPILER
+from drawn_bits import KINDS, Multiplier, digest_of, drawn_batch
+from seeds import next_seed, sample_size
+
+
+@pytest.mark.skipif(not COMPILER, reason="needs a C compiler")
+@pytest.mark.drawn(2)  # kernels of each kind are compiled; test_ordered holds the same ones against the reference
+@pytest.mark.parametrize("kind", KINDS, ids=" ".join)
+def test_drawn_products_have_the_bits_of_the_definition(kind):
+    products = drawn_batch(next_seed(), 0, count=sample_size(160))
+    defined = digest_of(Multiplier(kind, "defined", "cpu"), products)
+    before = tw.get_num_threads()
+    try:
+        for threads in (1, 2, 4):
+            tw.set_num_threads(threads)
+            assert digest_of(Multiplier(kind, "matmul", "cpu"), products) == defined, threads
+    finally:
+        tw.set_num_threads(before)
+
+
+@pytest.mark.drawn(1)  # as test_stream_reproducible
+@pytest.mark.parametrize("by", ["memory", "dask"])
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[3], KINDS[8]], ids=" ".join)
+def test_budgets_and_chunks_do_not_change_them(kind, by):
+    if by == "dask":
+        pytest.importorskip("dask.array")
+    products = drawn_batch(next_seed(), 0, accumulates=False, count=sample_size(60))
+    assert digest_of(Multiplier(kind, by, "cpu"), products) == digest_of(Multiplier(kind, "matmul", "cpu"), products)
