@@ -226,8 +226,37 @@ def digest_of(by: Multiplier, products: list[Product]) -> str:
     if by.device != "cpu":
         import torch
 
-        arena = arena.view(torch.uint8).cpu().numpy()
+        arena = (torch.view_as_real(arena) if arena.is_complex() else arena).view(torch.uint8).cpu().numpy().reshape(-1)
     return hashlib.sha256(arena.view(np.uint8)[: ARENA * by.result.itemsize].tobytes()).hexdigest()[:16]
+
+
+def compile_texts(kinds: list[tuple[str, str]], o: argparse.Namespace, batches: int = 3) -> int:
+    """The kernels of a few batches of each kind for the card, by all cores at once; the number of texts."""
+    from tilewise.algebra.builtin import find_semiring
+    from tilewise.algebra.dtypes import dtype_of as kind_of
+    from tilewise.backends.cuda.builders import build, workers_for
+    from tilewise.backends.cuda.compile import missing
+    from tilewise.core.problem import Layout, Problem
+    from tilewise.dispatch.execute import machine_of
+    from tilewise.kernels.recipes import recipe_of
+    from tilewise.planning.choose import make_plan
+
+    machine, texts = machine_of("cuda:0"), set[str]()
+    for kind in kinds:
+        number, ring = kind_of(dtype_of(kind[0])), find_semiring(kind[1])
+        for batch in range(batches):
+            for x in drawn_batch(o.seed, 1000 * KINDS.index(kind) + batch, not o.plain):
+                layouts = (
+                    Layout(*v.strides[-2:], v.strides[:-2], v.at * number.itemsize % 16 or 16) for v in (x.M, x.N, x.P)
+                )
+                m, k, n = *x.M.shape[-2:], x.N.shape[-1]
+                if 0 in x.P.shape:
+                    continue
+                p = Problem(m, k, n, x.P.shape[:-2], number, number, ring, *layouts, x.onto, reproducible="everywhere")
+                texts |= {step.source for step in recipe_of(make_plan(p, machine)).steps if hasattr(step, "source")}
+    needed = missing(texts, machine.arch)
+    build(needed, machine.arch, workers_for(len(needed)), lambda *_: None)
+    return len(needed)
 
 
 def digests(task: tuple[tuple[str, str], list[int], argparse.Namespace]) -> list[tuple[int, str, int, str]]:
@@ -260,6 +289,9 @@ def main() -> int:
         parts = max(1, min(each, -(-o.jobs * 2 // len(kinds))))
         tasks += [(kind, numbers[part::parts], o) for part in range(parts)]
     started = time.monotonic()
+    if o.device != "cpu":
+        count = compile_texts(kinds, o)
+        print(f"{count} kernels compiled in {time.monotonic() - started:.0f} s", flush=True)
     with multiprocessing.get_context("spawn").Pool(o.jobs) as workers:
         lines = sorted(line for part in workers.imap_unordered(digests, tasks, 1) for line in part)
     text = "".join(f"{number} {kind} {count} {digest}\n" for number, kind, count, digest in lines)
