@@ -298,3 +298,43 @@ void make(int** q) { static int n = 5; *q = &n; }
 int main() { Bits a{6}, b{3}; Bits* pa = &a; printf("%u %u ", (a & b).v, pa->v); Handle h{nullptr}; make(&h); auto r = &h; printf("%d %d ", *h.p, **r); Plain x{4}; Plain* px = &x; printf("%d\n", px->n); }
 """)
     assert (report.output, report.findings) == ("2 6 5 5 4\n", []), report.message
+
+
+ALLOCATED = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+struct Base { static void* operator new(size_t n) { printf("new %zu\n", n); return malloc(n); } static void operator delete(void* p) { puts("delete"); free(p); }
+  void* operator new[](size_t n) { printf("new[] %zu\n", n); return malloc(n); } void operator delete[](void* p) { puts("delete[]"); free(p); } };
+struct A : Base { int x; double y; A(int v = 3) : x(v), y(v / 2.0) {} virtual ~A() { printf("~A %d\n", x); } };
+struct B : A { int z[4]; B() : A(7) { z[2] = 5; } ~B() { printf("~B %d\n", z[2]); } };
+int main() { Base* w = new Base[4]; delete[] w; A* a = new A(5); printf("%d %g\n", a->x, a->y); delete a; A* b = new B; delete b; Base* q = new Base; delete q; }
+"""
+MANAGED = r"""
+#include <cstdio>
+struct Managed { void* operator new(size_t n) { void* p; cudaMallocManaged(&p, n); return p; } void operator delete(void* p) { cudaFree(p); } };
+struct Count : Managed { int n; Count(int n) : n(n) {} __device__ void add(int k) { atomicAdd(&n, k); } };
+__global__ void k(Count* c) { c->add(2); }
+int main() { Count* c = new Count(5); k<<<1, 32>>>(c); cudaDeviceSynchronize(); printf("%d\n", c->n); FREE }
+"""
+
+
+def test_operator_new_and_delete_of_a_class(run):
+    report = run(ALLOCATED)
+    assert (
+        report.output == "new[] 4\ndelete[]\nnew 24\n5 2.5\n~A 5\ndelete\nnew 40\n~B 5\n~A 7\ndelete\nnew 1\ndelete\n"
+    )
+    assert not report.findings
+
+
+def test_an_object_in_managed_memory_by_its_own_operator_new(run):
+    report = run(MANAGED.replace("FREE", "delete c;"))
+    assert (report.output, report.findings) == ("69\n", []), report.message
+    assert [str(f.kind) for f in run(MANAGED.replace("FREE", "")).findings] == ["leak"]
+
+
+def test_operator_new_of_the_whole_program_is_not_used(run):
+    report = run(
+        "#include <cstdlib>\nvoid* operator new(size_t n) { return malloc(n); }\nint main() { delete new int; }\n"
+    )
+    assert any("operator new is supported in classes" in note for note in report.notes)

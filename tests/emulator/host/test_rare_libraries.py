@@ -307,3 +307,50 @@ def test_thrust_sorts_pairs_stably(tmp_path):
     below = sum(key < 5000 for key, _ in keys)
     wanted = f"{keys[0][0]} {keys[0][1]} {keys[-1][0]} {keys[-1][1]}\n{keys[-1][0]} {last}\n{below}\n6 4\n"
     assert run(tmp_path, BY_KEY) == wanted
+
+
+HASHED = r"""
+#include <cstdio>
+#include <unordered_map>
+#include <unordered_set>
+#include <string>
+#include <utility>
+#include <functional>
+#include <vector>
+#include <algorithm>
+#include <random>
+#include <thread>
+struct Cell { int r, c; bool operator==(const Cell& o) const { return r == o.r && c == o.c; } };
+struct CellHash { size_t operator()(const Cell& k) const { return (k.r + k.c) % 5; } };
+struct Name { std::string s; bool operator==(const Name& o) const { return s == o.s; } };
+namespace std { template <> struct hash<Name> { size_t operator()(const Name& n) const { return n.s.size(); } }; }
+struct PairHash { template <class A, class B> size_t operator()(const std::pair<A, B>& p) const { return std::hash<A>()(p.first) * 31 ^ std::hash<B>{}(p.second); } };
+struct Mod { bool operator()(int a, int b) const { return a % 10 == b % 10; } };
+struct ModHash { size_t operator()(int a) const { return a % 10; } };
+void push(std::vector<int>& v) { v.push_back(3); }
+int main() {
+  std::unordered_map<Cell, int, CellHash> m;
+  for (int r = 0; r < 6; r++) for (int c = 0; c < 6; c++) m[{r, c}] = 10 * r + c;
+  int sum = 0, n = 0; for (auto& [k, v] : m) { sum += v; n++; if (v != 10 * k.r + k.c) return 1; }
+  printf("%d %d %d %d\n", n, sum, m.at({3, 4}), (int)m.count(Cell{9, 9}));
+  m.erase({3, 4}); printf("%d %zu %d\n", m.find({3, 4}) == m.end(), m.size(), m.find({4, 3})->second);
+  std::unordered_map<Name, double> names; names[{"ab"}] = 1.5; names[{"cd"}] = 2; names[{"ab"}] += 1; printf("%zu %g %g\n", names.size(), names[{"ab"}], names[{"cd"}]);
+  std::unordered_set<std::pair<int, int>, PairHash> s; s.insert({1, 2}); s.insert({2, 1}); s.insert({1, 2}); printf("%zu\n", s.size());
+  std::unordered_set<int, ModHash, Mod> q{1, 11, 2}; printf("%zu\n", q.size());
+  std::unordered_map<std::string, int> w; w["x"]++; w["x"]++; w["y"]++; printf("%d %d\n", w["x"], w["y"]);
+  auto h = [](const Cell& c) { return (size_t)c.r; };
+  std::unordered_map<Cell, int, decltype(h)> lm(16, h); lm[{1, 2}] = 5; lm[{1, 3}] = 6; printf("%zu %d\n", lm.size(), lm[{1, 3}]);
+  std::mt19937 gen(42); std::vector<unsigned> v(3); std::generate(v.begin(), v.end(), std::ref(gen)); unsigned next = gen(); std::mt19937 g2(42); g2(); g2(); g2(); printf("%d\n", next == g2());
+  int x = 1; auto add = [](int& a) { a += 5; }; auto r = std::ref(x); add(r); r.get() += 1; printf("%d\n", x);
+  std::unordered_map<int, std::vector<int>> adj; adj[3].push_back(1); adj[3].push_back(2); printf("%zu\n", adj[3].size());
+  std::thread t(push, std::ref(adj[3])); t.join(); printf("%zu\n", adj[3].size());
+}
+"""
+
+
+def test_unordered_containers_with_a_hash_of_the_program_and_references_in_wrappers(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(HASHED)
+    report = run_program(path, capture=True)
+    printed = "36 990 34 0\n1 35 43\n2 2.5 2\n2\n2\n2 1\n2 6\n1\n7\n2\n3\n"  # as g++ -std=c++17 has it
+    assert (report.output, report.findings) == (printed, []), report.message

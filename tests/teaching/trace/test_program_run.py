@@ -128,3 +128,50 @@ def test_the_command_ends_with_one_for_a_fault_of_the_host(tmp_path):
     assert run(["check", str(path)]) == 1
     path.write_text(program())
     assert run(["check", str(path)]) == 0
+
+
+def test_a_main_that_is_not_judged_is_no_kernel(check):
+    report = check(KERNEL + "int main() { no_such_thing(); add<<<1, 1>>>(0, 0, 0); }")
+    assert "no faults, main not judged, in 1 launch" in report.text()
+    assert report.to_json()["verdict"].startswith("no faults, main not judged")
+
+
+def test_a_program_without_kernels_is_judged_by_its_run(check):
+    program = """#include <thrust/device_vector.h>
+#include <thrust/reduce.h>
+#include <cstdio>
+int main() { thrust::device_vector<int> d(10, 3); printf("%d\\n", thrust::reduce(d.begin(), d.end())); LEFT }
+"""
+    report = check(program.replace("LEFT", ""))
+    assert report.ok
+    assert report.program is not None
+    assert report.program.output == "30\n"
+    wrong = check(program.replace("LEFT", 'int* p; cudaMalloc(&p, 40); printf("%d\\n", p[0]);'))
+    assert not wrong.ok
+
+
+CSR = """#include <cstdio>
+__global__ void spmv(const int* start, const int* column, const float* value, const float* x, float* y, int rows) {
+  int r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r < rows) { float s = 0; for (int j = start[r]; j < start[r + 1]; j++) s += value[j] * x[column[j]]; y[r] = s; }
+}
+int main() {
+  const int n = 40; int start[n + 1], column[n]; float value[n], x[n], y[n];
+  for (int i = 0; i < n; i++) { start[i] = column[i] = i; value[i] = x[i] = 1; } start[n] = n;
+  int *a, *b; float *v, *u, *w; cudaMalloc(&a, n * sizeof(int)); cudaMalloc(&b, sizeof column);
+  cudaMalloc(&v, sizeof value); cudaMalloc(&u, sizeof x); cudaMalloc(&w, sizeof y);
+  cudaMemcpy(a, start, n * sizeof(int), cudaMemcpyHostToDevice); cudaMemcpy(b, column, sizeof column, cudaMemcpyHostToDevice);
+  cudaMemcpy(v, value, sizeof value, cudaMemcpyHostToDevice); cudaMemcpy(u, x, sizeof x, cudaMemcpyHostToDevice);
+  spmv<<<1, 64>>>(a, b, v, u, w, n);
+  cudaMemcpy(y, w, sizeof y, cudaMemcpyDeviceToHost); printf("%g\\n", y[0]);
+  cudaFree(a); cudaFree(b); cudaFree(v); cudaFree(u); cudaFree(w);
+}
+"""
+
+
+def test_a_length_read_from_outside_an_array_adds_no_other_faults(check):
+    """As poison the missing length ran the loop up to the time limit, outside three more arrays."""
+    report = check(CSR)
+    assert [(f.kind, f.array) for f in report.seen] == [(Kind.OUT_OF_BOUNDS, "start")]
+    assert [(f.kind, f.array) for f in report.program.faults] == [(Kind.OUT_OF_BOUNDS, "start")]
+    assert not report.not_judged

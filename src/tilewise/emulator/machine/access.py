@@ -148,14 +148,15 @@ def _report(
 
 
 def load(c: Context, site: Site, buffer: Buffer, flat: Value, ok: Any, dtype: Any, leaf: int) -> Value:
-    """Read one leaf at the resolved cells `flat` as `dtype`."""
+    """Read one leaf at the resolved cells `flat` as `dtype`. An integer from outside is 0, as in compiled code: as a
+    loop's limit or a subscript poison would only add consequences, and time."""
     data = buffer.data
     if data.dtype != dtype:
         data, flat = reinterpret(buffer, flat, dtype)
     # clip: a vector that starts inside a small array may end outside it; `ok` is false for it
     value = data.take(flat, mode="clip") if isinstance(flat, np.ndarray) else data[min(int(flat), len(data) - 1)]
     if ok is not None:
-        value = np.where(ok, value, np.asarray(buffer.poison).astype(dtype))
+        value = np.where(ok, value, dtype.type(0) if dtype.kind in "iub" else np.asarray(buffer.poison).astype(dtype))
     return value
 
 

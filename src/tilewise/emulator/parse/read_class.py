@@ -230,6 +230,8 @@ def _method_or_field(reader: Reader, made: tree.Class, name: str, template: list
     mark = reader.position
     type_ = read_type.pointers(reader, base)
     if reader.at("operator") or (reader.token.kind == "name" and reader.peek().text == "("):
+        if reader.peek().text in ("new", "delete"):
+            specifiers.add("static")
         made.methods.append(function_rest(reader, type_, specifiers, template, made))
         return
     reader.position = mark

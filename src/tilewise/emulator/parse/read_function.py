@@ -116,6 +116,8 @@ def function_rest(
     if inside is not None:
         _define_method(reader, inside, made)
     elif owner is None:
+        if name.startswith(("operator new", "operator delete")):
+            raise reader.error(f"{name} is supported in classes, not for the whole program", made)
         made.name = f"{reader.scope}::{name}" if reader.scope else name
         if template:
             reader.names.function_templates.add(made.name)
@@ -165,7 +167,7 @@ def _spelled(type_: Any) -> str:
     if isinstance(type_, tree.TypePointer):
         return _spelled(type_.to) + "*"
     if isinstance(type_, tree.TypeReference):
-        return _spelled(type_.to)
+        return _spelled(type_.to) + "&"
     return str(type_.type) if isinstance(type_, tree.TypeFixed) else str(getattr(type_, "name", "?"))
 
 

@@ -30,7 +30,8 @@ def operator_name(reader: Reader) -> str:
             text += reader.advance().text
         return "operator" + text
     if reader.token.text in ("new", "delete"):
-        raise reader.error(f"operator {reader.token.text} of one's own is not supported")
+        name = f"operator {reader.advance().text}"
+        return name + "[]" if reader.take("[") and reader.expect("]") else name
     return "operator type"
 
 

@@ -242,6 +242,8 @@ def _rank_reference(p: SymbolTable, value: Any, type_: Reference) -> int | None:
         p.layout(value.type)
         if value.type.derives(type_.to) is not None:
             return CONVERSION
+    if isinstance(value.type, Record) and reference_operator(p, value.type, type_.to) is not None:
+        return USER
     if not type_.const and not type_.rvalue:
         return None
     made = rank(p, value, type_.to)
@@ -287,15 +289,27 @@ def is_plain_function(record: Record, type_: Type) -> bool:
 def conversion_operator(p: SymbolTable, record: Record, type_: Type) -> str | None:
     p.layout(record)
     names = [n for n in record.methods if n.startswith("operator type ")]
-    exact = [n for n in names if n.removeprefix("operator type ") == str(type_)]
+    exact = [n for n in names if n.removeprefix("operator type ").rstrip("&") == str(type_)]
     if exact:
         return exact[0]
     if isinstance(type_, Scalar) and type_.kind != "void":
         for name in names:
             if "*" not in name:
                 return name
-    pointers = [n for n in names if n.endswith("*")]
+    pointers = [n for n in names if n.rstrip("&").endswith("*")]
     return pointers[0] if pointers and isinstance(type_, Pointer) else None
+
+
+def reference_operator(p: SymbolTable, record: Record, type_: Type) -> str | None:
+    """The conversion operator of the class that returns a reference to this type."""
+    p.layout(record)
+    env = p.record_environment(record)
+    for name, (node, *_) in record.methods.items():
+        if name.startswith("operator type ") and name.endswith("&") and node.result is None:
+            found = p.conversion_type(node, env)
+            if isinstance(found, Reference) and same(found.to, type_):
+                return name
+    return None
 
 
 _TRYING: set[tuple[int, int]] = set()

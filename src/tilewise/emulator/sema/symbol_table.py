@@ -163,10 +163,11 @@ class SymbolTable(ABC):
         return [str(self.resolve(p.type, env)) for p in node.parameters]
 
     def conversion_type(self, node: tree.Function, env: Environment) -> Type:
-        name = node.name.removeprefix("operator type ")
+        spelled = node.name.removeprefix("operator type ")
+        name = spelled.rstrip("&")
         stars = len(name) - len(name.rstrip("*"))
         base = next((t for t in types.NAMED.values() if str(t) == name.rstrip("*")), None)
         type_ = base if base is not None else self.resolve(tree.TypeName(name.rstrip("*")), env)
         for _ in range(stars):
             type_ = types.Pointer(type_)
-        return type_
+        return type_ if name == spelled else types.Reference(type_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +22,12 @@ from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Severity
 from tilewise.emulator.parse.tree import Function
 from tilewise.errors import EngineError, KernelError, LimitError, TilewiseError, UsageError
-from tilewise.teaching.trace.launch import Run, Shape, as_shape, copied, launch_for, run_of
-from tilewise.teaching.trace.program_run import ENTRY, as_run, correct, grounds_of, launched, not_run, run_of_program
+from tilewise.teaching.trace.launch import ENTRY, Run, Shape, as_shape, copied, launch_for, run_of
+from tilewise.teaching.trace.program_run import as_run, correct, grounds_of, launched, not_run, run_of_program
 from tilewise.teaching.trace.report import CheckReport
 from tilewise.teaching.trace.rungs import RungText
 
+ON_CARD = re.compile(r"\bcuda[A-Z]|\bthrust\b|\bcu(blas|fft|rand|b)\b")  # a program without kernels that uses the card
 LARGEST_PROBE = 128  # the largest side of a block or tile that is probed
 
 
@@ -102,10 +104,12 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
 
 
 def _chosen(loaded: Loaded, request: CheckRequest, program: ProgramReport | None) -> list[Function]:
-    """The kernels to judge one by one; none if all are in other files, which the program's own run has covered."""
+    """The kernels to judge one by one; none if all are in other files or in libraries, which the program's own run has
+    covered."""
     if loaded.table.entities.kernels or loaded.refused or program is None or request.entry is not None:
         return choose(loaded, request.entry)
-    if not_run(program) or not (program.launches or program.findings):
+    nothing = not (program.launches or program.findings or ON_CARD.search(loaded.source.text))
+    if not_run(program) or nothing:
         why = program.message or "main launched no kernel" + (f" and needs {program.wanted}" if program.wanted else "")
         raise KernelError(f"there is no __global__ function in this file, and {why}", program.path)
     return []

@@ -17,6 +17,7 @@ from tilewise.teaching.trace.rungs import RungText
 
 Shape = tuple[int, int, int]
 SCHEMA = 1
+ENTRY = "main"  # the entry of the program's own run
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Basis, Finding, Kind, Severity
 from tilewise.emulator.source.source import Source, read_source
 from tilewise.errors import KernelError, TilewiseError
-from tilewise.teaching.trace.launch import Run
+from tilewise.teaching.trace.launch import ENTRY, Run
 from tilewise.teaching.trace.report import CheckReport
 
 SHARE = 0.5  # of the check's time limit
@@ -31,7 +31,6 @@ POINTERS = re.compile(r"__global__[^{;]*\([^)]*[*\[]")
 BY_MAIN = frozenset({  # what the program's own run would have shown
     Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED_READ, Kind.DIVERGENT_BARRIER, Kind.RACE, Kind.LAUNCH, Kind.ASSERTION,
 })  # fmt: skip
-ENTRY = "main"
 
 
 def run_of_program(

@@ -23,7 +23,7 @@ from tilewise.teaching.trace.findings_text import (
     wrapped,
 )
 from tilewise.teaching.trace.grouping import by_place, shape_name, thread_lines
-from tilewise.teaching.trace.launch import SCHEMA, Run
+from tilewise.teaching.trace.launch import ENTRY, SCHEMA, Run
 from tilewise.teaching.trace.strict_json import strict
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ class CheckReport:
             "file": self.file,
             "ok": self.ok,
             "clean": self.clean,
+            "verdict": verdict(self, True),
             "grounds": dict(self.grounds),
             "not_judged": dict(self.not_judged),
             "program": self.program.to_json() if self.program is not None else None,
@@ -263,8 +264,11 @@ def verdict(report: CheckReport, costs: bool, lang: str = "en") -> str:
         parts.append(say(lang, "verdict.other", count=other))
     if undecided:
         parts.append(say(lang, "verdict.undecided", count=undecided))
-    if report.not_judged:
-        parts.append(say(lang, "verdict.kernel", count=len(report.not_judged)))
+    kernels = len(report.not_judged) - (ENTRY in report.not_judged)
+    if kernels:
+        parts.append(say(lang, "verdict.kernel", count=kernels))
+    if ENTRY in report.not_judged:
+        parts.append(say(lang, "verdict.main"))
     faults = ", ".join(parts) + ("," if len(parts) > 1 else "")
     launches = len(report.runs)
     if report.program is not None:  # the program's own run counts as the launches it made

@@ -251,7 +251,17 @@ template <class T> using remove_reference_t = typename remove_reference<T>::type
 template <class T> using remove_cvref_t = typename remove_reference<T>::type;
 template <class T> using remove_pointer_t = typename remove_pointer<T>::type;
 template <class T> struct make_unsigned { typedef unsigned int type; };
-template <class T> struct hash { size_t operator()(const T& v) const { return (size_t)v; } };
+template <class T> struct hash { typedef void* __of_library; size_t operator()(const T& v) const { return (size_t)v; } };
+template <class T> struct reference_wrapper {
+    T* _p; reference_wrapper(T& v) : _p(&v) {}
+    operator T&() const { return *_p; }
+    T& get() const { return *_p; }
+    auto operator()() const { return (*_p)(); }
+    template <class A> auto operator()(A&& a) const { return (*_p)(std::forward<A>(a)); }
+    template <class A, class B> auto operator()(A&& a, B&& b) const { return (*_p)(std::forward<A>(a), std::forward<B>(b)); }
+};
+template <class T> reference_wrapper<T> ref(T& v) { return reference_wrapper<T>(v); }
+template <class T> reference_wrapper<const T> cref(const T& v) { return reference_wrapper<const T>(v); }
 template <class A, class R> struct unary_function { typedef A argument_type; typedef R result_type; };
 template <class A, class B, class R> struct binary_function { typedef A first_argument_type; typedef B second_argument_type; typedef R result_type; };
 }

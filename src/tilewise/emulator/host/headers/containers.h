@@ -1,8 +1,18 @@
-// std::map, set and similar as sorted arrays (also the unordered ones, which iterate in key order), tuple,
+// std::map, set and similar as sorted arrays (the unordered ones are sorted by key, with a program's own hash by that), tuple,
 // optional, function, deque, list, queue, stack, priority_queue.
 namespace std {
 template <class K> struct __same_key { static const K& of(const K& k) { return k; } };
 template <class K, class V> struct __first_key { static const K& of(const pair<K, V>& p) { return p.first; } };
+template <class H, class K> bool __before(const H&, const K& a, const K& b, typename H::__of_library) { return a < b; }
+template <class H, class K> bool __before(const H& h, const K& a, const K& b, ...) { return h(a) < h(b); }
+template <class K, class H, class E> struct __hashed { H _hash; E _equal;
+    __hashed() {}
+    __hashed(const H& h, const E& e) : _hash(h), _equal(e) {}
+    bool operator()(const K& a, const K& b) const { return __before(_hash, a, b, nullptr); }
+};
+// of keys of which neither is before the other; overloads are not ordered by specialisation: the first one that fits is taken
+template <class K, class H, class E> bool __same(const __hashed<K, H, E>& c, const K& a, const K& b) { return c._equal(a, b); }
+template <class C, class K> bool __same(const C&, const K&, const K&) { return true; }
 template <class K, class P, class G, class C> struct __sorted {
     vector<P> _items; C _less;
     __sorted() {}
@@ -19,8 +29,13 @@ template <class K, class P, class G, class C> struct __sorted {
     bool empty() const { return _items.size() == 0; }
     void clear() { _items.clear(); }
     void reserve(size_t n) { _items.reserve(n); }
-    size_t _at(const K& k) const { size_t a = 0, b = _items.size(); while (a < b) { size_t m = (a + b) / 2; if (_less(G::of(_items[m]), k)) a = m + 1; else b = m; } return a; }
-    bool _has(size_t i, const K& k) const { return i < _items.size() && !_less(k, G::of(_items[i])); }
+    size_t _at(const K& k) const {
+        size_t a = 0, b = _items.size();
+        while (a < b) { size_t m = (a + b) / 2; if (_less(G::of(_items[m]), k)) a = m + 1; else b = m; }
+        while (a < _items.size() && !__same(_less, G::of(_items[a]), k) && !_less(k, G::of(_items[a]))) ++a;
+        return a;
+    }
+    bool _has(size_t i, const K& k) const { return i < _items.size() && !_less(k, G::of(_items[i])) && __same(_less, G::of(_items[i]), k); }
     P* lower_bound(const K& k) { return begin() + _at(k); }
     P* upper_bound(const K& k) { size_t i = _at(k); return begin() + i + (_has(i, k) ? 1 : 0); }
     P* find(const K& k) { size_t i = _at(k); return _has(i, k) ? begin() + i : end(); }
@@ -41,8 +56,9 @@ template <class K, class V, class C = less<K>, class A = int> struct map : publi
     const V& at(const K& k) const { size_t i = this->_at(k); if (!this->_has(i, k)) __out_of_range(i, this->size()); return this->_items[i].second; }
     template <class A, class B> pair<pair<K, V>*, bool> emplace(const A& a, const B& b) { return this->insert(pair<K, V>(a, b)); }
 };
-template <class K, class V, class C = int, class D = int, class E = int> struct unordered_map : public map<K, V> {
+template <class K, class V, class H = hash<K>, class E = equal_to<K>, class A = int> struct unordered_map : public map<K, V, __hashed<K, H, E> > {
     unordered_map() {}
+    explicit unordered_map(size_t, const H& h = H(), const E& e = E()) : map<K, V, __hashed<K, H, E> >(__hashed<K, H, E>(h, e)) {}
     unordered_map(initializer_list<pair<K, V> > l) { for (pair<K, V>* p = l.begin(); p != l.end(); ++p) this->insert(*p); }
 };
 template <class K, class C = less<K>, class A = int> struct set : public __sorted<K, K, __same_key<K>, C> {
@@ -51,8 +67,9 @@ template <class K, class C = less<K>, class A = int> struct set : public __sorte
     set(initializer_list<K> l) { for (K* p = l.begin(); p != l.end(); ++p) this->insert(*p); }
     template <class I> set(I first, I last) { for (; first != last; ++first) this->insert(*first); }
 };
-template <class K, class C = int, class D = int> struct unordered_set : public set<K> {
+template <class K, class H = hash<K>, class E = equal_to<K>, class A = int> struct unordered_set : public set<K, __hashed<K, H, E> > {
     unordered_set() {}
+    explicit unordered_set(size_t, const H& h = H(), const E& e = E()) : set<K, __hashed<K, H, E> >(__hashed<K, H, E>(h, e)) {}
     unordered_set(initializer_list<K> l) { for (K* p = l.begin(); p != l.end(); ++p) this->insert(*p); }
     template <class I> unordered_set(I first, I last) { for (; first != last; ++first) this->insert(*first); }
 };

@@ -24,8 +24,6 @@ template <class T> struct atomic {
     T operator-=(T v) { return _value -= v; }
 };
 typedef atomic<int> atomic_int; typedef atomic<bool> atomic_bool;
-template <class T> struct __reference { T* _p; __reference(T& v) : _p(&v) {} operator T&() const { return *_p; } };
-template <class T> __reference<T> ref(T& v) { return __reference<T>(v); }
 struct thread {
     bool _made;
     thread() : _made(false) {}

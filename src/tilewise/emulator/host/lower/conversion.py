@@ -34,7 +34,7 @@ from tilewise.emulator.parse.types import (
     Scalar,
     Type,
 )  # fmt: skip
-from tilewise.emulator.sema.overload import conversion_operator, is_plain_function, same, with_auto
+from tilewise.emulator.sema.overload import conversion_operator, is_plain_function, reference_operator, same, with_auto
 
 
 def rvalue(b: Builder, value: Any) -> Value:
@@ -181,6 +181,10 @@ def bind(b: Builder, value: Any, type_: Reference) -> Value:
             return Value(type_, b.offset(value.text, up))
     if isinstance(type_.to, FunctionType):
         return Value(type_, convert(b, value, Pointer(type_.to)).text)
+    if isinstance(getattr(value, "type", None), Record) and value.type is not type_.to:
+        operator = reference_operator(b.program, value.type, type_.to)
+        if operator is not None:
+            return bind(b, b.call_method(value, operator, []), type_)
     if isinstance(type_.to, Array):
         raise b.refuse(f"{getattr(value, 'type', 'this')} does not become {type_}")
     made = convert(b, value, type_.to)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
+from tilewise.emulator.host.lower.call import call_choice
 from tilewise.emulator.host.lower.checked_memory import check_object, check_range, zero_fill
 from tilewise.emulator.host.lower.conversion import convert, rvalue
 from tilewise.emulator.host.lower.objects import default_initialise, for_each_element
@@ -12,6 +13,7 @@ from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
 from tilewise.emulator.host.lower.virtual import virtual_delete
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Pointer, Record, Type, innermost
+from tilewise.emulator.sema.overload import Choice, methods
 
 
 def lower_new(b: Builder, node: tree.New) -> Value:
@@ -24,22 +26,40 @@ def lower_new(b: Builder, node: tree.New) -> Value:
             address = check_range(b, address, size, True)
         b.initialise(Place(type_, address, INIT), node.arguments or [])
         return Value(Pointer(type_), address)
-    b.program.external("rt_new", "declare ptr @rt_new(i64, i64, i32, i32)")
     count = "1"
     if node.length is not None:
         count = convert(b, b.lower(node.length), types.LONG).text
+    own = _own(b, type_, "operator new", node.length is not None)
+    if own is not None:
+        bytes_ = b.make(f"mul i64 {count}, {size}") if node.length is not None else str(size)
+        address = rvalue(b, call_choice(b, own, None, [Value(types.ULONG, bytes_)], node)).text
+        address = check_range(b, address, size, True)
+        _construct(b, node, type_, address, count, size)
+        return Value(Pointer(type_), address)
+    b.program.external("rt_new", "declare ptr @rt_new(i64, i64, i32, i32)")
     name_id = b.program.name_number(str(type_))
     b.line = node.line
     b.note_line(b.line, node.column)
     array = int(node.length is not None)
     address = b.make(f"call ptr @rt_new(i64 {count}, i64 {size}, i32 {name_id + (array << 24)}, i32 {b.line_text()})")
+    _construct(b, node, type_, address, count, size)
+    return Value(Pointer(type_), address)
+
+
+def _own(b: Builder, type_: Type, name: str, array: bool) -> Choice | None:
+    """The class's own operator new or delete of one pointer or size."""
+    found = methods(b.program, type_, name + "[]" * array) if isinstance(type_, Record) else []
+    usable = [(f, record, offset) for f, record, offset in found if len(f.parameters) == 1]
+    return Choice(usable[0][0], {}, usable[0][1]) if usable else None
+
+
+def _construct(b: Builder, node: tree.New, type_: Type, address: str, count: str, size: int) -> None:
     if node.length is not None:
         _many(b, node, type_, address, count, size)
     elif node.arguments is not None:
         b.initialise(Place(type_, address, INIT), node.arguments)
     else:
         default_initialise(b, type_, address)
-    return Value(Pointer(type_), address)
 
 
 def _many(b: Builder, node: tree.New, type_: Type, address: str, count: str, size: int) -> None:
@@ -80,6 +100,10 @@ def lower_delete(b: Builder, node: tree.Delete) -> Value:
                 b.emit(f"store ptr {behind}, ptr {whole}")
         b.begin(done)
         start = b.make(f"load ptr, ptr {whole}")
+    own = _own(b, to, "operator delete", node.array)
+    if own is not None:
+        call_choice(b, own, None, [Value(types.VOIDP, start)], node)
+        return Value(types.VOID, "")
     b.program.external("rt_delete", "declare void @rt_delete(ptr, i32, i32)")
     b.emit(f"call void @rt_delete(ptr {start}, i32 {int(node.array)}, i32 {b.line_text()})")
     return Value(types.VOID, "")
