@@ -52,6 +52,7 @@ class _WithArguments(click.Command):
     help="Host and card together; by default 2GiB, half of the machine's if stderr is a terminal.",
 )
 @click.option("--limit-output", default="64MB", show_default=True, metavar="BYTES", help="Printed or written to files.")
+@click.option("--untrusted", is_flag=True, help="Run it as WebAssembly: its code reaches nothing but its own memory.")
 @click.option("--real-time", is_flag=True, help="Use real clocks; by default they are the same in every run.")
 @click.option("--all", "everything", is_flag=True, help="Print every finding, not only the first dozen.")
 @report_options("text", "sanitizer", "sarif", "json", language_of="report")
@@ -59,7 +60,7 @@ def command(
     program: Path, further: tuple[str, ...], card: str, include: tuple[str, ...], defines: tuple[str, ...],
     allow_write: tuple[str, ...], limit_time: float | None, interpret: float,
     limit_memory: str | None, limit_output: str,
-    real_time: bool, form: str, language: str, everything: bool,
+    untrusted: bool, real_time: bool, form: str, language: str, everything: bool,
 ) -> int:  # fmt: skip
     """Run PROGRAM.cu, its main included, with no GPU, no compiler and no headers installed.
 
@@ -68,7 +69,7 @@ def command(
     with the change that repairs it. The exit status is the program's own; 1 where that is 0 and faults were found.
     Event times come from a model of --card. With --format json, sarif or sanitizer the report goes to stderr.
     """
-    from tilewise.emulator.host.options import WHERE_POSSIBLE, Options
+    from tilewise.emulator.host.options import NATIVE, WASM, WHERE_POSSIBLE, Options
     from tilewise.emulator.host.process import run_program
     from tilewise.scale.budget import budget
 
@@ -87,6 +88,7 @@ def command(
         include=list(include),
         sources=sources,
         sandbox=WHERE_POSSIBLE,  # the user's own file; with or without a sandbox, the same is forbidden
+        target=WASM if untrusted else NATIVE,
         defines={d.partition("=")[0]: d.partition("=")[2] if "=" in d else "1" for d in defines},
     )
     sys.stdout.flush()

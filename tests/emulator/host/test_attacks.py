@@ -4,10 +4,12 @@ The sandbox is disabled: the checks in compiled code must suffice."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 from attacks import HEAD, SURFACES
 
-from tilewise.emulator.host.options import OFF, Options
+from tilewise.emulator.host.options import NATIVE, OFF, WASM, Options
 from tilewise.emulator.host.process import run_program
 
 pytestmark = pytest.mark.drawn(8)  # each program is compiled in a process, 0.2 to 2 s
@@ -21,11 +23,12 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("target", [NATIVE, *([WASM] if find_spec("wasmtime") else [])])
 @pytest.mark.parametrize("text", CASES)
-def test_an_attack_is_reported_and_does_no_harm(tmp_path, text):
+def test_an_attack_is_reported_and_does_no_harm(tmp_path, text, target):
     path = tmp_path / "hostile.cu"
     path.write_text(HEAD + text + "\n")
-    report = run_program(path, options=Options(seconds=10, wall=20, sandbox=OFF), capture=True)
+    report = run_program(path, options=Options(seconds=10, wall=20, sandbox=OFF, target=target), capture=True)
     assert report.ended in ("exit", "abort", "crash", "refused", "limit"), report.message
     assert "ESCAPED" not in report.output
     assert report.status != 77

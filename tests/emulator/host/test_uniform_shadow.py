@@ -114,7 +114,7 @@ def test_any_changes_in_any_order_agree_with_plain_bytes(round_):
 @pytest.mark.skipif(resident() == 0, reason="this system does not tell what a process takes")
 def test_pieces_of_equal_states_share_memory():
     uniform, shadow, _ = both()
-    if not uniform.works:
+    if not uniform.supported:
         pytest.skip("no files in memory here")
     shadow[:] = 3
     before = resident()

@@ -90,7 +90,7 @@ def main() -> None:
 
 def _confine(session: Any, watch: Any, settings: dict[str, Any]) -> None:
     """Enter the sandbox, in the program's thread, after everything that opens paths."""
-    from tilewise.emulator.host.options import OFF, REQUIRED
+    from tilewise.emulator.host.options import OFF, REQUIRED, WASM
     from tilewise.errors import SandboxError
     from tilewise.system import sandbox
 
@@ -99,16 +99,18 @@ def _confine(session: Any, watch: Any, settings: dict[str, Any]) -> None:
     for encoding in ENCODINGS:
         codecs.lookup(encoding)
     watch.seal()
-    wanted = session.options.sandbox
+    wanted, inside = session.options.sandbox, session.options.target == WASM
+    session.sandbox = "WebAssembly" if inside else ""
     if wanted == OFF:
         return
     lacking = sandbox.missing()
     if not lacking:
         try:
-            session.sandbox = sandbox.enter(settings.get("files", -1))
+            entered = sandbox.enter(settings.get("files", -1))
+            session.sandbox = f"{session.sandbox}, {entered}" if inside else entered
         except OSError as error:
             lacking = f"the system refused it: {error.strerror} ({error.filename or error})"
-    if lacking and wanted == REQUIRED:
+    if lacking and wanted == REQUIRED and not inside:
         raise SandboxError(f"main was not run: it needs a sandbox, and {lacking}; --unsafe runs it without one")
 
 

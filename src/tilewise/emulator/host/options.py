@@ -9,6 +9,7 @@ CLOCK = 4  # default limit of wall-clock time, as a multiple of the limit of pro
 
 # whether main may run without a sandbox, if the system has none; OFF is for tests
 REQUIRED, WHERE_POSSIBLE, OFF = "required", "where possible", "off"
+NATIVE, WASM = "native", "wasm"  # what the program is compiled to
 
 
 @dataclass
@@ -26,6 +27,7 @@ class Options:
     include: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)  # further files of the program
     sandbox: str = REQUIRED
+    target: str = NATIVE
     progress: bool = False  # stderr is a terminal: show progress there
     lenient: bool = False  # of a program that does not compile, run what does, for its launches (`running.build`)
     compile_only: bool = False  # report whether the program compiles, and do not run it

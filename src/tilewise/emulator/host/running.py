@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Callable
 from importlib import import_module
@@ -13,7 +12,6 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.emulator.host.joined_files import declared_only, further_files
 from tilewise.emulator.host.lower.call import PREFIX
 from tilewise.emulator.host.lower.function import LoweredProgram
-from tilewise.emulator.host.lower.jit import compile_module
 from tilewise.emulator.host.lower.module import module_text
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.program_report import UNCONFINED, refused
@@ -40,6 +38,7 @@ from tilewise.emulator.host.runtime import (
 from tilewise.emulator.host.runtime.linking import symbols_of
 from tilewise.emulator.host.runtime.sealing import reserve, seal
 from tilewise.emulator.host.runtime.session import FUNCTIONS, NEEDS, Session
+from tilewise.emulator.host.target import Trapped
 from tilewise.emulator.host.translation_unit import Copies, Unit, read_unit
 from tilewise.emulator.parse.declared import Declared
 from tilewise.emulator.parse.parser import read_tokens
@@ -48,8 +47,6 @@ from tilewise.errors import EngineError, FileError, KernelError, SandboxError, T
 MAX_NOTED = 4  # entities that could not be parsed
 MISSING_ARGUMENTS = 64  # null pointers after argv, so that reads of missing arguments are detected
 STACK_BYTES = 512 << 20
-STACK_LEFT = 16 << 20  # of it for runtime functions; functions without recursion take at most BYTES_A_LINE more
-BYTES_A_LINE = 16  # of stack per line of LLVM IR
 REGISTERED = (  # imported because they register runtime functions
     c_memory, c_misc, c_stdio, cpp_library, cuda_api, cuda_libraries, cuda_streams, exceptions, fourier, host_faults,
     images, mixed_gemm, program_files, releases, streams, thrust, initialised_ranges,
@@ -175,11 +172,11 @@ def execute(session: Session, text: str, arguments: list[str], name: str, confin
     for external in program.externals:
         if external.removeprefix(PREFIX) in NEEDS:
             import_module(NEEDS[external.removeprefix(PREFIX)])
-    start = compile_module(text, symbols_of(session))
+    target = session.memory.target
+    main = target.load(text, symbols_of(session), "start", ("i32", "i32", "ptr", "i64"))
     argv = _argv(session, [name, *arguments])
     session.arguments = len(arguments)
-    main = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_int64)(start)
-    room = STACK_BYTES - STACK_LEFT - BYTES_A_LINE * text.count("\n")
+    room = target.stack_room(text, STACK_BYTES)
     if program.launches or program.kernel_handles:
         reserve(len(FUNCTIONS))
     seal()
@@ -189,7 +186,12 @@ def execute(session: Session, text: str, arguments: list[str], name: str, confin
             confine()
         except SandboxError as error:
             session.finish(error.exit_code, UNCONFINED, str(error))
-        session.leave(main(len(arguments) + 1, argv, room))
+        try:
+            session.leave(main(len(arguments) + 1, argv, room))
+        except Trapped as error:
+            session.trapped(error)
+        except TilewiseError as error:
+            session.finish(error.exit_code, "refused", str(error))
 
     threading.stack_size(STACK_BYTES)
     thread = threading.Thread(target=run, daemon=True)

@@ -30,8 +30,8 @@ class Stream:
         self.was_read = False
 
 
-def _arguments(packed: int, count: int) -> list[tuple[int, int]]:
-    raw: Any = (ctypes.c_uint64 * (2 * count)).from_address(packed) if count else []
+def _arguments(s: Session, packed: int, count: int) -> list[tuple[int, int]]:
+    raw: Any = s.memory.cells(packed, ctypes.c_uint64, 2 * count) if count else []
     return [(raw[2 * i], raw[2 * i + 1]) for i in range(count)]
 
 
@@ -54,7 +54,7 @@ def _format(s: Session, format_: int, packed: int, count: int) -> bytes:
     text = string(s, format_)
     how = python_format(text)
     if how is not None and len(how.fits) == count:
-        made = format_quickly(how, ctypes.string_at(packed, 16 * count))
+        made = format_quickly(how, bytes(s.memory.cells(packed, ctypes.c_char, 16 * count)))
         if made is not None:
             return made
     line = s.line
@@ -62,7 +62,7 @@ def _format(s: Session, format_: int, packed: int, count: int) -> bytes:
     def misused(message: str) -> None:
         s.faults.add(Kind.FORMAT, line, f"printf: {message}", "let the conversion fit the argument", access="printf")
 
-    return formatted(text, _arguments(packed, count), lambda a: string(s, a), misused)
+    return formatted(text, _arguments(s, packed, count), lambda a: string(s, a), misused)
 
 
 def stream_of(s: Session, pointer: int) -> Stream | None:
@@ -331,7 +331,7 @@ def fscanf(s: Session, stream: int, format_: int, packed: int, count: int) -> in
     def take() -> bytes:
         return _read(s, stream, 1)
 
-    done, pushed = scan(s, string(s, format_), _arguments(packed, count), take)
+    done, pushed = scan(s, string(s, format_), _arguments(s, packed, count), take)
     found = stream_of(s, stream)
     if found is not None and pushed:
         found.pushed = pushed + found.pushed
@@ -345,4 +345,4 @@ def fscanf(s: Session, stream: int, format_: int, packed: int, count: int) -> in
 def sscanf(s: Session, text: int, format_: int, packed: int, count: int) -> int:
     data = string(s, text)
     at = iter([data[i : i + 1] for i in range(len(data))])
-    return scan(s, string(s, format_), _arguments(packed, count), lambda: next(at, b""))[0]
+    return scan(s, string(s, format_), _arguments(s, packed, count), lambda: next(at, b""))[0]

@@ -15,7 +15,6 @@ from tilewise.emulator.host.lower.device import kernel_module
 from tilewise.emulator.host.lower.device_variables import MAX_DYNAMIC_SHARED
 from tilewise.emulator.host.lower.function import Lowering
 from tilewise.emulator.host.lower.globals import memory_of
-from tilewise.emulator.host.lower.jit import compile_module
 from tilewise.emulator.host.lower.lanes.kernel import width_of
 from tilewise.emulator.host.runtime.counted_work import counted_work, reset_counters
 from tilewise.emulator.host.runtime.linking import symbols_of
@@ -29,6 +28,7 @@ from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import EngineError, TilewiseError
 from tilewise.system.quantities import coordinates, counted
 
+RUN_BLOCKS = ("void", "ptr", "i64", "i64", "i64", "i64")  # of `lower/device.py`
 SCRATCH = 1 << 16  # bytes of the memory to which invalid accesses are redirected
 LARGE = 1 << 30  # bytes of a block above which it is not checked for being initialised
 INSTRUMENTED_THREADS = 4096  # of a launch that the interpreter cannot run: checked for races
@@ -70,7 +70,7 @@ class CompiledKernel:
             (target,) = struct.unpack("<Q", memory.view(arguments + offsets[number], 8).tobytes())
             found = memory.find(target)
             ends = (found.address, found.end) if found is not None and _initialised(memory, found) else (0, 0)
-            ctypes.memmove(cell, struct.pack("<2Q", *ends), 16)
+            memory.cells(cell, ctypes.c_int64, 2)[:] = ends
 
     def instrumented(self, level: int) -> Any:
         """The kernel with calls of check_race. A barrier of a warp counts as one of the block: races between
@@ -80,16 +80,16 @@ class CompiledKernel:
             self._made[key] = None
             if "volatile" not in self.s.source.text:
                 text = kernel_module(program, self.site, None, instrumented=True)
-                start = compile_module(text, symbols_of(self.s), level, "run_blocks")
-                self._made[key] = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
+                target = self.s.memory.target
+                self._made[key] = target.load(text, symbols_of(self.s), "run_blocks", RUN_BLOCKS, level)
         return self._made[key]
 
     def _compiled(self, group: tuple[int, bool] | None) -> Any:
         text = kernel_module(self.s.program, self.site, group)
         if group is not None:
             self._spans[group] = [] if "call void @copy_states" in text else self.s.program.spans
-        start = compile_module(text, symbols_of(self.s), entry="run_blocks", wide=group is not None)
-        return ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
+        target = self.s.memory.target
+        return target.load(text, symbols_of(self.s), "run_blocks", RUN_BLOCKS, wide=group is not None)
 
     def run(
         self, geometry: Geometry, arguments: int, shared: int, blocks: list[tuple[int, int]], instrumented: int

@@ -16,13 +16,13 @@ ACCESS = np.dtype([("address", "<i8"), ("line", "<i4"), ("thread", "<i4")])
 
 
 def reset_counters(program: Program) -> None:
-    ctypes.memset(program.work_log, 0, 16)
+    program.memory.cells(program.work_log, ctypes.c_int64, 2)[:] = 0, 0
 
 
 def counted_work(program: Program, threads: int) -> Outcome:
-    statements, accesses = (ctypes.c_int64 * 2).from_address(program.work_log)
+    statements, accesses = program.memory.cells(program.work_log, ctypes.c_int64, 2)
     logged = min(accesses, LOGGED)
-    raw = (ctypes.c_char * (ACCESS.itemsize * logged)).from_address(program.work_log + 64)
+    raw = program.memory.cells(program.work_log + 64, ctypes.c_char, ACCESS.itemsize * logged)
     costs = Costs(threads)
     if logged:
         sectors = _sectors(np.frombuffer(memoryview(raw), ACCESS))

@@ -9,6 +9,7 @@ from tilewise.emulator.host.lower.scalars import MAX_OVERFLOWS
 from tilewise.emulator.host.runtime.memory import BUSY, Allocation, describe
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.host.runtime.uninitialised_reads import uninitialised_read
+from tilewise.emulator.host.target import Trapped
 from tilewise.emulator.machine.findings import Kind
 from tilewise.system.quantities import counted
 
@@ -47,6 +48,16 @@ def stopped(s: Session, kind: Kind, line: int, message: str, hint: str, **where:
     s.faults.add(kind, line, message, hint, **where)
     status, signal = SIGNALS.get(kind, (SEGMENTATION, "segmentation fault"))
     s.finish(status, "crash", f"line {line}: the program would be stopped here ({signal})")
+
+
+@runtime("rt_trap")
+def trapped(s: Session, trap: Trapped) -> None:
+    """The program's code trapped: the checks before it were wrong, or its stack is full."""
+    name = next((i.node.name for i in s.program.instances.values() if i.symbol == f'@"{trap.function}"'), "")
+    if trap.stack:
+        _stack_overflow(s, name or "a function")
+    message = f"the program's code was stopped here: {trap.what}"
+    stopped(s, Kind.OUT_OF_BOUNDS, s.line, message, "check pointers and indices before this line", access="trap")
 
 
 def report_access(s: Session, address: int, size: int, line: int, access: str) -> None:
@@ -234,8 +245,13 @@ def stack(s: Session, size: int, limit: int, name_id: int, line: int) -> None:
 
 @runtime("rt_stack_overflow")
 def stack_overflow(s: Session, name_id: int) -> None:
-    name = s.name(name_id)
-    stopped(s, Kind.STACK, s.line, f"{name} calls itself until the stack is full", "end the recursion", array=name)
+    _stack_overflow(s, s.name(name_id))
+
+
+def _stack_overflow(s: Session, name: str) -> None:
+    """The line is that of the last call of the runtime; before the first one, that of the function."""
+    line = s.line or next((i.node.line for i in s.program.instances.values() if i.node.name == name), 0)
+    stopped(s, Kind.STACK, line, f"{name} calls itself until the stack is full", "end the recursion", array=name)
 
 
 @runtime("rt_variable_length")

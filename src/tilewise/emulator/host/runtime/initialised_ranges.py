@@ -13,7 +13,7 @@ MAX_SKIPPED = 1 << 16  # iterations of the test that do not call the runtime aft
 @runtime("rt_all_initialised")
 def all_initialised(s: Session, low: int, high: int, site: int, card: int) -> int:
     """1 if low … high is initialised. Stores the widest range known to be initialised to the site, with the epoch."""
-    cells = (ctypes.c_int64 * 4).from_address(site)
+    cells = s.memory.cells(site, ctypes.c_int64, 4)
     memory = s.memory
     block = memory.find(low)
     there = low < high and block is not None and (block.device if card else not memory.on_stack(low))

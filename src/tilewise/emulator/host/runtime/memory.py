@@ -14,10 +14,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tilewise.emulator.host.runtime.uniform_shadow import SavedStates, UniformShadow
+from tilewise.emulator.host.target.native import Native, discard
 from tilewise.errors import LimitError
 from tilewise.system.quantities import counted
 
@@ -71,27 +73,27 @@ def describe(block: Allocation) -> str:
 
 
 class Memory:
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, target: Any = None) -> None:
+        """`target`: where the program's code runs, and with it what its addresses are; machine code if None."""
         self.limit = limit
+        self.target = target or Native()
         self.used = 0
         self.most = 0
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
-        size = 1 << 37
+        size = self.target.most
         while True:
             try:
-                self._pages = mmap.mmap(-1, 2 * (size + 2 * SLACK), flags=flags)
+                start, pages = self.target.reserve(2 * (size + 2 * SLACK))
                 break
-            except (OSError, ValueError, OverflowError):
+            except LimitError:
                 size >>= 1
-                if size < 1 << 33:
-                    raise LimitError("this machine gives no room for a program's memory") from None
+                if size < self.target.least:
+                    raise
         self.size = size
         self.shift = size + 2 * SLACK
-        self.bytes = np.frombuffer(self._pages, np.uint8, size, SLACK)
-        self.shadow = np.frombuffer(self._pages, np.uint8, size, SLACK + self.shift)
+        self.bytes = pages[SLACK : SLACK + size]
+        self.shadow = pages[SLACK + self.shift :][:size]
         self._states = UniformShadow(self.shadow)
-        self.base = self.bytes.ctypes.data
-        self._mappings: list[tuple[mmap.mmap, np.ndarray]] = []
+        self.base = start + SLACK
         self._private, self._private_end = 0, 0
         self.lock = threading.RLock()  # held while the runtime runs, and while `collapse` reads states
         self.collapse_due = False  # at the next runtime call
@@ -99,12 +101,11 @@ class Memory:
         self.line_address, self.stack_address, self.epoch_address, self.native_address = (
             self.private(64) for _ in range(4)
         )
-        self._line = ctypes.c_int32.from_address(self.line_address)
-        self._column = ctypes.c_int32.from_address(self.line_address + 4)
-        self._epoch = ctypes.c_int64.from_address(self.epoch_address)
+        self._line = self.cells(self.line_address, ctypes.c_int32, 2)  # and column
+        self._epoch = self.cells(self.epoch_address, ctypes.c_int64, 1)
         stack = self.base + GUARD
         self.stack_start, self.stack_end = stack, stack + STACK
-        ctypes.c_int64.from_address(self.stack_address).value = stack
+        self.cells(self.stack_address, ctypes.c_int64, 1)[0] = stack
         self._static = GUARD + STACK + GUARD
         self._heap = self._static + STATIC
         self._device = size // 2
@@ -119,20 +120,20 @@ class Memory:
     @property
     def line(self) -> int:
         """The current line of the program."""
-        return self._line.value
+        return int(self._line[0])
 
     @property
     def column(self) -> int:
         """The column of the current call; 0 if unknown."""
-        return self._column.value
+        return int(self._line[1])
 
     @property
     def epoch(self) -> int:
         """Incremented by every runtime call: it may change the states of memory."""
-        return self._epoch.value
+        return int(self._epoch[0])
 
     def next_epoch(self) -> None:
-        self._epoch.value += 1
+        self._epoch[0] += 1
 
     # -- allocation
 
@@ -142,10 +143,11 @@ class Memory:
 
     def map_zeros(self, size: int) -> int:
         """A large range of zeros outside of the program's memory; its pages are allocated on first access."""
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
-        pages = mmap.mmap(-1, size, flags=flags)
-        self._mappings.append((pages, np.frombuffer(pages, np.uint8)))
-        return int(self._mappings[-1][1].ctypes.data)
+        return int(self.target.reserve(size)[0])
+
+    def cells(self, address: int, kind: Any, count: int) -> Any:
+        """`count` values of a type of ctypes, wherever in the program's addresses."""
+        return (kind * count).from_address(self.target.host(address, count * ctypes.sizeof(kind)))
 
     def private(self, size: int) -> int:
         """Zeros outside of the program's memory, which its stores cannot reach: control words, and results of checks
@@ -153,10 +155,8 @@ class Memory:
         size = -(-size // 64) * 64
         if self._private + size > self._private_end:
             most = max(PRIVATE, -(-size // mmap.PAGESIZE) * mmap.PAGESIZE)
-            pages = mmap.mmap(-1, most)
-            array = np.frombuffer(pages, np.uint8)
-            self._mappings.append((pages, array))
-            self._private, self._private_end = array.ctypes.data, array.ctypes.data + most
+            self._private = self.map_zeros(most)
+            self._private_end = self._private + most
         self._private += size
         return self._private - size
 
@@ -239,7 +239,10 @@ class Memory:
         self.used -= block.size
         first, last = -(-at // mmap.PAGESIZE) * mmap.PAGESIZE, (at + block.size) // mmap.PAGESIZE * mmap.PAGESIZE
         if last - first >= 1 << 20 and hasattr(mmap, "MADV_DONTNEED"):
-            self._pages.madvise(mmap.MADV_DONTNEED, SLACK + first, last - first)
+            self._discard(first, last)
+
+    def _discard(self, first: int, last: int) -> None:
+        discard(self.target.host(self.base + first, last - first), last - first)
 
     # -- lookup
 
@@ -305,7 +308,7 @@ class Memory:
         self.bytes[at:first] = value & 255
         self.bytes[last : at + size] = value & 255
         if first < last:
-            self._pages.madvise(mmap.MADV_DONTNEED, SLACK + first, last - first)
+            self._discard(first, last)
         self._states.change(at, size, keep, give)
 
     @contextlib.contextmanager

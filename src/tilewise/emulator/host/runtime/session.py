@@ -11,12 +11,15 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.options import NATIVE, WASM, Options
 from tilewise.emulator.host.program_report import not_run
 from tilewise.emulator.host.runtime.console import Console
 from tilewise.emulator.host.runtime.faults import Faults
 from tilewise.emulator.host.runtime.memory import Memory
 from tilewise.emulator.host.runtime.sealing import unsealed
+from tilewise.emulator.host.target import Trapped
+from tilewise.emulator.host.target.native import LLVM_TO_C, Native
+from tilewise.emulator.host.target.webassembly import WebAssembly
 from tilewise.emulator.source.source import SPAN, Source
 from tilewise.errors import LimitError, TilewiseError
 
@@ -33,8 +36,7 @@ HARMLESS = frozenset({
 })  # fmt: skip
 ARGUMENT_COUNT = re.compile(r"\bargc\b")
 LINE = re.compile(r"\bline (\d{8,})\b")
-CTYPES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "i16": ctypes.c_int16, "i8": ctypes.c_int8,
-          "ptr": ctypes.c_uint64, "float": ctypes.c_float, "double": ctypes.c_double, "i1": ctypes.c_bool}  # fmt: skip
+TARGETS = {NATIVE: Native, WASM: WebAssembly}
 
 
 def runtime(*names: str, needs: str = "") -> Callable[[Function], Function]:
@@ -65,7 +67,7 @@ class Session:
     def __init__(self, source: Source, options: Options, report: Callable[[dict[str, Any]], None]) -> None:
         self.source = source
         self.options = options
-        self.memory = Memory(options.memory)
+        self.memory = Memory(options.memory, TARGETS[options.target]())
         self.console = Console(options.output)
         self.faults = Faults(source)
         self.report = report
@@ -99,10 +101,8 @@ class Session:
         """After main, and in exit(): run atexit functions and destructors of static objects in reverse order."""
         while self.at_exit:
             function, this = self.at_exit.pop()
-            if this is None:
-                ctypes.CFUNCTYPE(None)(function)()
-            else:
-                ctypes.CFUNCTYPE(None, ctypes.c_uint64)(function)(this)
+            given = () if this is None else (this,)
+            self.memory.target.function(function, ("void", *["ptr"] * len(given)))(*given)
         self.finish(status)
 
     def lacks_input(self) -> None:
@@ -194,6 +194,8 @@ class Session:
                     if memory.collapse_due:
                         memory.collapse_now()
                     return function(self, *arguments)
+            except Trapped as error:
+                self.trapped(error)
             except LimitError as error:
                 self._end(4, "limit", str(error))
             except TilewiseError as error:
@@ -206,6 +208,13 @@ class Session:
 
         return call
 
+    def trapped(self, error: Trapped) -> None:
+        """A finding at the program's line ends the process."""
+        try:
+            FUNCTIONS["rt_trap"](self, error)
+        except BaseException:
+            os._exit(4)
+
     def _end(self, status: int, ended: str, message: str) -> None:
         """Like `finish`, but ends the process even if the report cannot be sent."""
         try:
@@ -215,8 +224,7 @@ class Session:
 
     def address_of(self, name: str, result: str, parameters: list[str]) -> int:
         """A pointer to a runtime function that compiled code can call."""
-        kinds = [CTYPES[t] for t in parameters]
-        maker = ctypes.CFUNCTYPE(None if result == "void" else CTYPES[result], *kinds)
+        maker = ctypes.CFUNCTYPE(*(LLVM_TO_C[t] for t in (result, *parameters)))
         with unsealed():
             made = maker(self.guarded(FUNCTIONS[name]))
         self._callbacks.append(made)  # never freed, which would write to its page
