@@ -10,6 +10,7 @@ from typing import Any
 from tilewise.emulator import budget
 from tilewise.emulator.check.roles import matrix_struct
 from tilewise.emulator.compile.kernel import DEFAULT_TILE, SUPPLIED, TILE_NAMES, Compiler, compile_kernel
+from tilewise.emulator.host.launch_site import find_launches
 from tilewise.emulator.host.translation_unit import Unit, kernel_unit
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.program import Program
@@ -144,12 +145,22 @@ def choose(loaded: Loaded, entry: str | None) -> list[Function]:
         if not chosen:
             names = ", ".join(k.short for k in kernels) or "none"
             raise UsageError(f"{loaded.source.name} has no kernel {entry}; it has {names}")
-        return chosen[:1]
+        return _of_launched_lengths(loaded, chosen)[:1]
     if not kernels and refused:
         raise next(iter(refused.values()))
     if not kernels:
         raise KernelError("there is no __global__ function in this file", loaded.source.name)
-    return kernels
+    return _of_launched_lengths(loaded, kernels)
+
+
+def _of_launched_lengths(loaded: Loaded, kernels: list[Function]) -> list[Function]:
+    """Of a kernel with a parameter pack the versions that a launch has arguments for; else that with one element."""
+    out = [k for k in kernels if not k.of_pack]
+    for name in dict.fromkeys(k.name for k in kernels if k.of_pack):
+        versions = [k for k in kernels if k.of_pack and k.name == name]
+        counts = {len(site.launch.arguments) for site in find_launches(loaded.table, versions[0].short)}
+        out += [k for k in versions if len(k.parameters) in counts] or versions[1:2]
+    return out
 
 
 def uses_shared(function: Function) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.emulator.parse import read_statement, read_type, tree
+from tilewise.emulator.parse import packs, read_statement, read_type, tree
 from tilewise.emulator.parse.read_enum import enum
 from tilewise.emulator.parse.read_function import function_rest, template_head
 from tilewise.emulator.parse.reading import Reader
@@ -126,9 +126,10 @@ def _member(reader: Reader, made: tree.Class, name: str) -> None:
     elif text == ";":
         reader.advance()
     elif text == "template":
-        with reader.local_scope():
-            found = template_head(reader)
-            _method_or_field(reader, made, name, found)
+        if packs.declares_pack(reader):
+            packs.read_versions(reader, _skip_method, lambda: _member_template(reader, made, name))
+        else:
+            _member_template(reader, made, name)
     elif text == "friend":
         _friend(reader, made)
     elif text in ("using", "typedef"):
@@ -154,6 +155,23 @@ def _member(reader: Reader, made: tree.Class, name: str) -> None:
         reader.skip_past(";")
     else:
         _method_or_field(reader, made, name, [])
+
+
+def _member_template(reader: Reader, made: tree.Class, name: str) -> None:
+    with reader.local_scope():
+        found = template_head(reader)
+        _method_or_field(reader, made, name, found)
+
+
+def _skip_method(reader: Reader) -> None:
+    """Skip past the body or the ; of a method."""
+    while not reader.at("{") and not reader.at(";"):
+        if reader.at("("):
+            reader.skip_balanced()
+        else:
+            reader.advance()
+    if not reader.take(";"):
+        reader.skip_balanced()
 
 
 def own_arguments(made: tree.Class) -> list[Any] | None:

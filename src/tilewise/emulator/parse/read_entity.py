@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from tilewise.emulator.parse import read_statement, read_type, tree, types
+from tilewise.emulator.parse import packs, read_statement, read_type, tree, types
 from tilewise.emulator.parse.read_class import class_definition, defines, unnamed_after_typedef, variable_template
 from tilewise.emulator.parse.read_enum import enum, qualify
 from tilewise.emulator.parse.read_function import function_rest, template_head
@@ -243,14 +243,20 @@ def _enum(reader: Reader, template: list[Any], local: bool = False) -> tree.Decl
 def _template(reader: Reader, template: list[Any]) -> bool:
     if reader.peek().text != "<":  # an explicit instantiation
         skip_entity(reader)
-        return True
+    elif packs.declares_pack(reader):
+        packs.read_versions(reader, skip_entity, lambda: _templated(reader))
+    else:
+        _templated(reader)
+    return True
+
+
+def _templated(reader: Reader) -> None:
     with reader.local_scope():
         found = template_head(reader)
         if reader.at("concept"):
             skip_entity(reader)
-            return True
+            return
         entity(reader, found or [tree.TemplateParameter("<none>", True)])
-    return True
 
 
 def _static_assert(reader: Reader, template: list[Any]) -> bool:

@@ -137,7 +137,7 @@ def _sizeof(reader: Reader) -> Any:
     alignment = token.text != "sizeof"
     where: dict[str, Any] = {"line": token.line, "column": token.column}
     if reader.at("..."):
-        raise reader.error("sizeof... is not supported")
+        raise reader.error("sizeof... of what is no parameter pack of a function template")
     if reader.at("("):
         start = reader.position
         reader.advance()
@@ -199,7 +199,7 @@ def arguments(reader: Reader) -> list[Any]:
         while not reader.at(")"):
             out.append(braces(reader) if reader.at("{") else assignment(reader))
             if reader.at("..."):
-                raise reader.error("parameter packs are not supported")
+                raise reader.error("... expands parameter packs of function templates alone")
             if not reader.take(","):
                 break
     return out

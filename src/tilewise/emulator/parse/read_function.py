@@ -110,7 +110,7 @@ def function_rest(
         found, variadic = read_type.parameters(reader)
         made = tree.Function(
             name, result, found, frozenset(specifiers), template, variadic, owner=owner, scope=reader.scope,
-            library=reader.library, line=token.line, column=token.column,
+            library=reader.library, of_pack=reader.of_pack, line=token.line, column=token.column,
         )  # fmt: skip
         _after_parameters(reader, made)
     if inside is not None:
@@ -213,6 +213,8 @@ def _after_parameters(reader: Reader, made: tree.Function) -> None:
         with reader.brackets():
             _initialisers(reader, made)
     if reader.at("{"):
+        if isinstance(made.result, tree.TypeOf):  # -> decltype(f(x)): what its body returns
+            made.result = tree.TypeAuto(line=made.line)
         made.tokens = reader.skip_balanced()
         if tried is not None:
             made.tokens = _with_handlers(reader, tried, made.tokens)

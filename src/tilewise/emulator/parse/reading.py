@@ -37,6 +37,7 @@ class Reader(ABC):
         self.angle = 0  # inside template arguments, where > closes
         self.depth = 0
         self.lenient = False  # statements that cannot be parsed are skipped
+        self.of_pack = False  # the tokens are one version of a variadic template
         self.splits: list[tuple[int, Token]] = []  # `>>` tokens of which one > was taken: position, original
 
     # -- recursive rules

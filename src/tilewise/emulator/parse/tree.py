@@ -325,6 +325,7 @@ class Function(Node):
     owner: Any = None  # the class it is a member of
     scope: str = ""  # the namespace
     library: bool = False
+    of_pack: bool = False  # a variadic template's version for some number of arguments
     defaulted: bool = False
     deleted: bool = False
     body: Any = None  # of a lambda; SymbolTable.bodies has the others

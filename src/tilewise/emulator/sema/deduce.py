@@ -35,6 +35,8 @@ def deduce(
 
     `env` is the function's environment, `where` the caller's, in which explicit arguments are resolved."""
     names = {t.name: t for t in node.template}
+    if len(given or []) > len(names):
+        return None
     bound: dict[str, Any] = {}
     for template, written in zip(node.template, given or [], strict=False):
         try:

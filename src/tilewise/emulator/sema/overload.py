@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.types import Array, Enum, FunctionType, Pointer, Record, Reference, Scalar, Type
+from tilewise.emulator.parse.types import VOID, Array, Enum, FunctionType, Pointer, Record, Reference, Scalar, Type
 from tilewise.emulator.sema.deduce import deduce
 from tilewise.emulator.sema.given import Overloads
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
@@ -60,7 +60,7 @@ def choose(
         costs = _costs(p, template, bindings, env, values)
         if costs is None:
             continue
-        cost = (max(costs, default=0), sum(costs), bool(template.template), node.variadic,
+        cost = (max(costs, default=0), sum(costs), bool(template.template), node.of_pack, node.variadic,
                 "const method" in node.specifiers and not constant)  # fmt: skip
         if best is None or cost < best_cost:
             best, best_cost = Choice(template, bindings, record, offset), cost
@@ -75,6 +75,8 @@ def no_match(name: str, candidates: list[Any], values: list[Any]) -> str:
     counts = sorted({len(c[0].parameters) for c in candidates})
     taken = any(fits(c[0], len(values)) or len(c[0].parameters) == len(values) for c in candidates)
     if candidates and not taken and not any(c[0].variadic for c in candidates):
+        if len(counts) > 2 and counts == list(range(counts[0], counts[-1] + 1)):
+            return f"{name} takes {counts[0]} to {counts[-1]} arguments, {len(values)} are given"
         return f"{name} takes {' or '.join(map(str, counts))} arguments, {len(values)} are given"
     return f"no {name} takes ({given})"
 
@@ -287,17 +289,17 @@ def is_plain_function(record: Record, type_: Type) -> bool:
 
 
 def conversion_operator(p: SymbolTable, record: Record, type_: Type) -> str | None:
-    p.layout(record)
-    names = [n for n in record.methods if n.startswith("operator type ")]
-    exact = [n for n in names if n.removeprefix("operator type ").rstrip("&") == str(type_)]
-    if exact:
-        return exact[0]
-    if isinstance(type_, Scalar) and type_.kind != "void":
-        for name in names:
-            if "*" not in name:
-                return name
-    pointers = [n for n in names if n.rstrip("&").endswith("*")]
-    return pointers[0] if pointers and isinstance(type_, Pointer) else None
+    """The name of the class's conversion to the type, or to one that becomes it; None if it has none."""
+    made: dict[str, Type] = {}
+    for owner in p.layout(record).lineage:
+        for name in owner.methods:
+            if name.startswith("operator type "):
+                to = p.conversion_type(owner.methods[name][0], p.record_environment(owner))
+                made.setdefault(name, to.to if isinstance(to, Reference) else to)
+    exact = [n for n, to in made.items() if to == type_]
+    form = Pointer if isinstance(type_, Pointer) else Scalar
+    near = [n for n, to in made.items() if isinstance(to, form)] if type_ is not VOID else []
+    return next(iter((*exact, *near)), None)
 
 
 def reference_operator(p: SymbolTable, record: Record, type_: Type) -> str | None:

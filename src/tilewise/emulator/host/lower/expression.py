@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.call_expression import lower_call
+from tilewise.emulator.host.lower.class_arguments import deduced_class
 from tilewise.emulator.host.lower.conversion import convert, object_place, place_of, rvalue, truth
 from tilewise.emulator.host.lower.exceptions import lower_throw
 from tilewise.emulator.host.lower.heap import lower_delete, lower_new
@@ -246,7 +247,8 @@ def _cast(b: Builder, node: tree.Cast) -> Any:
 
 
 def _construct(b: Builder, node: tree.Construct) -> Any:
-    type_ = b.program.resolve(node.type, b.env)
+    given = node.arguments[0] if node.braces else node.arguments
+    type_ = deduced_class(b, node.type, given) or b.program.resolve(node.type, b.env)
     if isinstance(type_, Record):
         if node.braces:
             return b.make_temporary(type_, list(node.arguments))
