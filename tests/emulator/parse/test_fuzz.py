@@ -87,6 +87,11 @@ FOUND = {
         "void run(float* a, float* b, float* c) { k<68719476724><<<1, 1>>>(a, b, c, 4); }",
         "does not fit an int",
     ),
+    "a function that gives a struct returns without a value": (
+        "struct V { int a, b; }; __device__ V f(int x) { V v; v.a = x; v.b = 2; return ; }\n"
+        "__global__ void k(int* A, int* B, int* C, int n) { C[0] = A[0] * B[0] + f(n).a; }\n",
+        "return needs a value: the function gives V",
+    ),
     "two parameters of one name": (
         "__global__ void k(int* n, int* B, int* C, int n) { C[0] = B[n]; }\n",
         "the parameter n is declared twice",

@@ -217,6 +217,8 @@ class StmtCompiler(DeclarationCompiler):
                 value = self.value_for(node.value, expected)
             fn = value.fn
             self.note_returned(value)
+        elif expected not in (None, types.VOID):
+            raise self.refuse(f"return needs a value: the function gives {expected}", node)
         line = node.span.line
 
         def run(c: Context) -> bool:
