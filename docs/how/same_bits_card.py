@@ -1,11 +1,13 @@
 """`reproducible=` on a card: GPU times beside the default and torch.mm, for same-bits.md.
 
-`python docs/how/same_bits_card.py [everywhere|batch]`: both by default. Times are those of CUDA graphs; the weights of
-`batch` are several in turn, so that they do not stay in L2.
+`python docs/how/same_bits_card.py [everywhere|batch|rows]`: the first two by default. Times are those of CUDA graphs;
+below 256 rows the weights of `batch` are several, one after the other, so that they do not stay in L2. `rows` takes
+parts of the same rows, a million in all, and compares their bits; some lie misaligned, column-major or apart.
 """
 
 import math
 import sys
+import time
 
 import torch
 
@@ -18,8 +20,30 @@ LARGE = (
 WEIGHTS = (
     (4096, 4096), (4096, 14336), (14336, 4096), (8192, 8192), (5120, 13824), (4096, 1024), (3584, 18944), (4097, 4097),
 )  # fmt: skip
-ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-IN_L2 = 3e8  # bytes of weights in turn
+ROWS = (1, 2, 7, 16, 33, 64, 128, 256, 1000, 4096)
+IN_L2 = 3e8  # bytes of weights, one after the other
+KINDS = (
+    ("bfloat16", "high"), ("float8_e4m3fn", "high"), ("float16", "high"), ("int8", "high"), ("float32", "tf32"),
+    ("float32", "high"),
+)  # fmt: skip
+FULL = 2  # kinds that are measured with all weights, the others with every third
+
+
+def random(rows, cols, dtype):
+    made = torch.randn(rows, cols, device="cuda")
+    return (made * 30 if dtype == torch.int8 else made).to(dtype)
+
+
+def compile_plans(plans):
+    """Their kernels, by all cores at once."""
+    from tilewise.backends.cuda.builders import build, workers_for
+    from tilewise.backends.cuda.compile import missing
+    from tilewise.kernels.recipes import recipe_of
+
+    texts = {step.source for plan in plans for step in recipe_of(plan).steps if hasattr(step, "source")}
+    needed, started = missing(texts, plans[0].machine.arch), time.monotonic()
+    build(needed, plans[0].machine.arch, workers_for(len(needed)), lambda *_: None)
+    print(f"{len(needed)} kernels compiled in {time.monotonic() - started:.0f} s", flush=True)
 
 
 def microseconds(work, calls):
@@ -63,18 +87,92 @@ def everywhere():
 
 
 def batch():
-    for k, n in WEIGHTS:
-        weights = [torch.randn(k, n, device="cuda").bfloat16() for _ in range(max(1, int(IN_L2 / (2 * k * n))))]
+    cases = []
+    for at, (name, precision) in enumerate(KINDS):
+        dtype = getattr(torch, name)
+        for k, n in WEIGHTS[:: 1 if at < FULL else 3]:
+            count = max(1, int(IN_L2 / (dtype.itemsize * k * n)))
+            cases.append((name, precision, [random(k, n, dtype) for _ in range(min(count, 20))]))
+    both = {}, {"reproducible": "batch"}
+    operands = {name: random(max(ROWS), max(k for k, _ in WEIGHTS), getattr(torch, name)) for name, _ in KINDS}
+
+    def of_rows(name, m, k):
+        return operands[name].view(-1)[: m * k].view(m, k)
+
+    compile_plans([
+        tw.plan(of_rows(name, m, weights[0].shape[0]), weights[0], precision=precision, **how)
+        for name, precision, weights in cases for m in ROWS for how in both
+    ])  # fmt: skip
+    ratios = {}
+    for name, precision, weights in cases:
+        k, n = weights[0].shape
+        line = []
         for m in ROWS:
-            M, P = torch.randn(m, k, device="cuda").bfloat16(), torch.empty(m, n, dtype=torch.bfloat16, device="cuda")
+            some = weights if m < 256 else weights[:1]
+            M = of_rows(name, m, k)
+            P = torch.empty_like(tw.matmul(M, weights[0], precision=precision))
+            usual, ours = (
+                microseconds(lambda how=how, M=M, P=P, some=some: [tw.matmul(M, N, out=P, **how) for N in some], 2)
+                for how in ({"precision": precision, **one} for one in both)
+            )
+            found = usual / ours
+            kind = f"{name} {precision} m {'< 256' if m < 256 else '>= 256'}{' 4097' if k == 4097 else ''}"
+            ratios.setdefault(kind, []).append(found)
+            line.append(f"{m}: {ours / len(some):.1f} us {found:.2f}")
+        print(f"{name} {precision} {k}x{n}: {', '.join(line)}", flush=True)
+    for kind, found in ratios.items():
+        print(f"{kind}: mean {mean(found):.2f}, lowest {min(found):.2f}")
 
-            def each(multiply, M=M, P=P, weights=weights):
-                return microseconds(lambda: [multiply(M, N, out=P) for N in weights], 2) / len(weights)
 
-            usual, theirs = each(tw.matmul), each(torch.mm)
-            ours = each(lambda M, N, out: tw.matmul(M, N, out=out, reproducible="batch"))
-            print(f"{m}x{k}x{n}: {ours:.1f} us; default {usual / ours:.2f}, torch.mm {theirs / ours:.2f}", flush=True)
+def parts_of(M, rows, number):
+    """Some rows of M, which lie otherwise with each number."""
+    first = number * 97 % (M.shape[0] - rows + 1)
+    part = M[first : first + rows]
+    if number % 4 == 1:
+        return first, part.mT.contiguous().mT
+    if number % 4 == 3:
+        wide = torch.zeros(rows + 1, M.shape[1] + 5, dtype=M.dtype, device="cuda")
+        wide[1:, 1 : M.shape[1] + 1] = part
+        return first, wide[1:, 1 : M.shape[1] + 1]
+    return first, part
+
+
+def rows():
+    counts = sorted({1, 2, 3, 5, 8, 13, *(round(4096 ** (i / 54)) for i in range(55)), 4096})
+    kinds = (*KINDS, ("float32", "ieee"))
+    shapes = ((4096, 1024), (2048, 512), (1024, 4096), (4097, 513), (777, 333))
+    how, cases = {"reproducible": "batch"}, []
+    for name, precision in kinds:
+        for k, n in shapes:
+            M, N = torch.randn(4096, k, device="cuda"), torch.randn(k, n, device="cuda")
+            M[::7] *= torch.exp2(torch.randint(-20, 12, (1, k), device="cuda"))
+            M[5, 3], M[11] = float("inf"), 1e-39
+            dtype = getattr(torch, name)
+            M, N = ((x * 30).clamp(-127, 127) if dtype == torch.int8 else x for x in (M, N))
+            cases.append((name, precision, M.to(dtype), N.to(dtype)))
+    compile_plans([
+        tw.plan(parts_of(M, count, number)[1], N, precision=precision, **how)
+        for name, precision, M, N in cases for number, count in enumerate(counts)
+    ])  # fmt: skip
+    seen, differ, usual = 0, {}, 0
+    for name, precision, M, N in cases:
+
+        def bits(x, precision=precision, N=N, **how):
+            P = tw.matmul(x, N, precision=precision, **how)
+            return P.view(getattr(torch, f"int{8 * P.dtype.itemsize}"))
+
+        whole, plain = bits(M, **how), bits(M)
+        found, default = (torch.zeros((), dtype=torch.int64, device="cuda") for _ in "12")
+        for number, count in enumerate(counts):
+            first, part = parts_of(M, count, number)
+            found += (bits(part, **how) != whole[first : first + count]).any(-1).sum()
+            default += (bits(part) != plain[first : first + count]).any(-1).sum() if name == "bfloat16" else 0
+            seen += count
+        differ[f"{name} {precision} {M.shape[1]}x{N.shape[1]}"], usual = int(found), usual + int(default)
+    wrong = {case: count for case, count in differ.items() if count}
+    print(f"{seen:,} rows, {len(counts)} numbers of rows: {sum(differ.values())} differ {wrong or ''}")
+    print(f"of the default's bfloat16 {usual:,} do")
 
 
 for part in sys.argv[1:] or ("everywhere", "batch"):
-    {"everywhere": everywhere, "batch": batch}[part]()
+    {"everywhere": everywhere, "batch": batch, "rows": rows}[part]()

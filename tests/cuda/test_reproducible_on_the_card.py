@@ -106,16 +106,21 @@ def rows_that_differ(M, N, rows, rng, **how):
     return found, seen
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
-@pytest.mark.parametrize("shape", [(4096, 1024), (1024, 4096), (777, 333), (512, 4097), (2049, 512)])
-def test_a_row_does_not_depend_on_the_rows_beside_it(dtype, shape):
+@pytest.mark.parametrize(
+    ("dtype", "precision"),
+    [("bfloat16", "high"), ("float16", "high"), ("float32", "high"), ("float32", "tf32"), ("float8_e4m3fn", "high")],
+)
+@pytest.mark.parametrize("shape", [(4096, 1024), (1024, 4096), (777, 333), (512, 4097), (2049, 512), (2080, 64)])
+def test_a_row_does_not_depend_on_the_rows_beside_it(dtype, precision, shape):
     k, n = shape
     rng = np.random.default_rng(next_seed())
     generator = torch.Generator("cuda").manual_seed(next_seed() % 2**31)
-    M, N = (torch.randn(s, device="cuda", generator=generator).to(getattr(torch, dtype)) for s in ((600, k), (k, n)))
-    M[::7] *= torch.exp2(torch.randint(-20, 12, (1, k), device="cuda", generator=generator)).to(M.dtype)
+    M, N = (torch.randn(s, device="cuda", generator=generator) for s in ((600, k), (k, n)))
+    M[::7] *= torch.exp2(torch.randint(-20, 12, (1, k), device="cuda", generator=generator))
     M[5, 3], M[11] = float("inf"), 1e-39
-    found, seen = rows_that_differ(M, N, ROWS, rng, reproducible="batch")
+    M, N = (x.to(getattr(torch, dtype)) for x in (M, N))
+    how = {"reproducible": "batch", "precision": precision}
+    found, seen = rows_that_differ(M, N, ROWS, rng, **how)
     assert (found, seen) == (0, sum(ROWS))
 
 

@@ -52,4 +52,6 @@ def order_note(ring: Semiring) -> str:
     return "a min or max of any order; zeros are +0: the same bits everywhere"
 
 
-BATCH_NOTE = "a chain of tensor-core instructions over all of k, for any number of rows: the same bits in every batch"
+BATCH_NOTE = (
+    "chains of tensor-core instructions that k and n alone decide, for any number of rows: the same bits in every batch"
+)

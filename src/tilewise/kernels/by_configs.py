@@ -126,6 +126,14 @@ def fastest(tables: Iterable[Table], largest: int) -> tuple[float, Any]:
     return seconds, table.config(number)
 
 
+def chosen(tables: Iterable[Table], problem: Problem, parts: int = 1) -> tuple[float, Any]:
+    """The same; where a problem's sums have an order, of those that cut k into so many parts, each a chain."""
+    if not problem.ordered:
+        return fastest(tables, problem.largest)
+    able = ((seconds, config) for config, seconds in timed(tables) if config.in_order and config.splits == parts)
+    return min(able, key=itemgetter(0))
+
+
 def timed(tables: Iterable[Table]) -> Iterator[tuple[Any, float]]:
     """Every configuration with its expected seconds."""
     for table in tables:
@@ -150,7 +158,7 @@ class Tabled(ByConfigs):
         return self.model.tables(problem, machine)
 
     def search(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
-        return fastest(self.tables(problem, machine), problem.largest)
+        return chosen(self.tables(problem, machine), problem)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return tuple(dict.fromkeys(config for config, _ in timed(self.tables(problem, machine))))

@@ -56,6 +56,7 @@ FORMS = [
     {"m_along_k": True, "n_along_k": False, "store": "rows", "classes": 1},
     {"m_along_k": True, "n_along_k": False, "store": "partial"},
     {"m_along_k": True, "n_along_k": False, "store": "partial", "accumulate": True},
+    {"m_along_k": True, "n_along_k": False, "store": "boxes", "serial": True},
 ]
 
 
@@ -114,6 +115,8 @@ def test_no_form_spills_or_serialises(tmp_path, tile, epilogue):
         rounded = form.get("accumulate") and form["store"] != "partial"
         if (form.get("edges") and not tile.takes_edges) or (rounded and not tile.takes_accumulate):
             continue  # never planned
+        if form.get("serial") and not tile.takes_serial:
+            continue
         if epilogue and form["store"] == "partial":
             continue  # parts of k are finished by `gather`
         text = render_wgmma_half(("bfloat16", "float16")[number % 2], tile, **form, epilogue=epilogue)
@@ -122,6 +125,23 @@ def test_no_form_spills_or_serialises(tmp_path, tile, epilogue):
         assert "C75" not in output, "ptxas serialises wgmma"
         assert tile.shared_bytes(form["store"]) <= 227 * 1024
         assert tile.stages(form["store"]) >= 3
+
+
+@pytest.mark.parametrize("shape", [(4096, 1024), (2048, 64), (3584, 512), (1900, 512), (4096, 4096), (4099, 1001)])
+def test_with_an_order_of_sums_k_and_n_alone_decide_how_k_is_cut(shape):
+    k, n = shape
+    rng, found, expected = random.Random(3), set(), {(4096, 1024): 4, (2048, 64): 8, (3584, 512): 8, (4099, 1001): 4}
+    for m in (1, 2, 7, 16, 33, 64, 100, 256, 1000, 4096):
+        p = problem_of_shape(m, k, n, "bfloat16", reproducible="batch", accumulate=rng.random() < 0.3)
+        for layout_m in (p.layout_m, Layout(1, m, (), 16), Layout(k + 3, 1, (), 2), Layout(2 * k, 2, (), 16)):
+            stacks = ((), (3,)) if layout_m is p.layout_m else ((),)
+            for stack in stacks:
+                layouts = [x._replace(stack=(m * k * n,) * len(stack)) for x in (layout_m, p.layout_n, p.layout_p)]
+                one = replace(p, stack=stack, layout_m=layouts[0], layout_n=layouts[1], layout_p=layouts[2])
+                config = make_plan(one, H200).config
+                assert config.in_order
+                found.add(config.splits)
+    assert found == {expected.get(shape, 1)}
 
 
 def test_plans_choose_it_for_halves_on_hopper_alone():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
 from tilewise.kernels.wgmma_gemm.wgmma_half.model import configs
-from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import SQUARE_INSIDE
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import FEW_INSIDE, SQUARE_INSIDE, TensorConfig
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
@@ -133,6 +135,40 @@ def test_few_rows_and_columns_with_k_along_and_across(tmp_path_factory, dtype):
         config = choice[int(rng.integers(len(choice)))]
         seen.append(config)
         check(M, N, P, config, folder, f"seed {seed}: {shape} {config.spec()}")
+
+
+@pytest.mark.slow  # four kernels; test_wgmma_half has what is chosen
+@pytest.mark.parametrize("rows", [1, 70])
+def test_parts_of_k_serial_have_the_bits_of_parts_with_blocks_of_their_own(tmp_path_factory, rows):
+    rng = np.random.default_rng(7)
+    M, N = (rng.standard_normal(shape).astype(np.float32) for shape in ((rows, 2120), (2120, 72)))
+    M[rows // 2] *= 2.0 ** rng.integers(-20, 12, 2120)
+    M, N = M.astype(ml_dtypes.bfloat16), N.astype(ml_dtypes.bfloat16)
+    P = np.empty((rows, 72), M.dtype)
+    problem = replace(problem_of(M, N, P), reproducible="batch")
+    able = [x for x in configs(problem, H200) if x.in_order and x.splits == 8 and x.tile.together == 1 and not x.inside]
+    whole = replace(able[0], tile=SQUARE_INSIDE, splits=1, serial=False)
+
+    def bits(config):
+        P[...] = 0
+        folder, how = tmp_path_factory.getbasetemp(), {"kernel": "wgmma_half", "reproducible": "batch"}
+        multiplied(M, N, PLUS_TIMES, H200, P, folder, config=config, **how)
+        return P.tobytes()
+
+    made = {x.spec(): bits(x) for x in able if x.serial or x.tile.cols == 64}
+    assert any("serial" in spec for spec in made)
+    assert any("serial" not in spec for spec in made)
+    assert len(set(made.values())) == 1
+    assert rows == 1 or bits(whole) not in made.values()  # one chain rounds otherwise
+
+
+@pytest.mark.slow  # a kernel of its own
+def test_a_single_row_is_a_column_of_a_transposed_tile(tmp_path_factory):
+    rng = np.random.default_rng(8)
+    M, N, P = drawn(rng, np.dtype(ml_dtypes.bfloat16), (1, 130, 200), ())
+    config = TensorConfig(FEW_INSIDE[0], ("as it is", "realigned"), inside=True, transposed=True)
+    M, N = np.ascontiguousarray(M), np.ascontiguousarray(N)
+    check(M, N, P, config, tmp_path_factory.getbasetemp(), "a single row")
 
 
 @pytest.mark.drawn(1)

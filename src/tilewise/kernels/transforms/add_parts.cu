@@ -24,7 +24,9 @@ extern "C" __global__ void __launch_bounds__(256) add_parts(
     long long cell = (long long)blockIdx.x * CELLS + threadIdx.x % CELLS;
     bool inside = cell < (long long)m * across;
     int row = (int)(cell / across), column = (int)(cell % across) * WIDE;
-    Cells sum = {};
+    Cells sum;
+    #pragma unroll
+    for (int e = 0; e < WIDE; ++e) sum.of[e] = (Sum)-0.0;  // of which adding leaves every number as it is, -0 too
     if (inside) {
         const Sum* from = sums + row * lead + column;
         #pragma unroll (8 / WIDE)

@@ -46,12 +46,13 @@ class Lines:
 
 
 @KeyedRenderer
-def render_transpose(size: int) -> str:
-    """`size`: bytes of an element."""
-    return assembled(ELEMENTS[size], "shared/dependent_launch.cuh transforms/transpose.cu")
+def render_transpose(size: int, rounded: bool = True) -> str:
+    """`size`: bytes of an element. `rounded`: those of 4 to tf32, else as tensor cores read them in place, cut."""
+    elements = ELEMENTS[size] if rounded else WHOLE.format("unsigned")
+    return assembled(elements, "shared/dependent_launch.cuh transforms/transpose.cu")
 
 
-def transposing(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> Launch:
+def transposing(sides: list[tuple[Lines, Address]], member: tuple[int, ...], rounded: bool = True) -> Launch:
     """One operand or both, in one launch: each to its place."""
     lines = [x for x, _ in sides]
     grid = (
@@ -60,4 +61,4 @@ def transposing(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> 
         len(lines),
     )
     given = [x.transposed(member, to) for x, to in sides]
-    return Launch.of(render_transpose.key(lines[0].size), "transpose", grid, (256,), (given[0], given[-1]))
+    return Launch.of(render_transpose.key(lines[0].size, rounded), "transpose", grid, (256,), (given[0], given[-1]))

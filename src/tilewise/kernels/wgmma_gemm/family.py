@@ -103,7 +103,7 @@ class KMajor(OnHopper, Tabled):
     name = k_major.KERNEL
     kernels: ClassVar = {name: k_major.IDEA}
     make: ClassVar = k_major_recipe.launches
-    can = Capabilities(HOPPER, own_arch=True, plus_times=True, kind=k_major.KIND, scales=True)
+    can = Capabilities(HOPPER, own_arch=True, plus_times=True, kind=k_major.KIND, scales=True, batch=True)
 
     model: ClassVar = k_major
 

@@ -177,6 +177,11 @@ class KMajorConfig:
             words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
         return words
 
+    @property
+    def in_order(self) -> bool:
+        """Whether each part of k is one chain of instructions, from its first element on."""
+        return {*self.routes} <= {AS_IT_IS, TRANSPOSED}
+
     def tiles(self, m: int, n: int) -> int:
         """Cluster tiles of P."""
         down, across = (1, self.tile.cluster) if self.tile.beside else (self.tile.cluster, 1)

@@ -118,7 +118,8 @@ class _Product:
         sides = [side for side in "MN" if side in self.held]
         if not sides:
             return []
-        return [transposing([(self.operands[side], self.held[side]) for side in sides], self.member)]
+        moved: list[tuple[Lines, Address]] = [(self.operands[side], self.held[side]) for side in sides]
+        return [transposing(moved, self.member, rounded=not self.plan.problem.ordered)]
 
     def _side_by_side(self, into: _Into) -> tuple[str, str, tuple[Value, ...]]:
         """The product where both operands have k side by side: its text, name and arguments."""

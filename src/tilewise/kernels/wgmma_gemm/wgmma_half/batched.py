@@ -25,9 +25,11 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.single import (
     PAIRS,
     PARTIAL,
     ROWS,
+    SERIAL_AT,
     STORES_FROM,
     TRANSPOSED,
     TRANSPOSED_OUT,
+    WHOLE,
     held,
     hot_seconds,
     store_of,
@@ -38,6 +40,7 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     DEPTH,
     LEAST_PHASES,
     SHIFTED_COLUMNS,
+    fixed_parts,
     takes_boxes,
 )
 from tilewise.system.machine_code import INFINITE, Formula, Row
@@ -46,7 +49,7 @@ from tilewise.system.machine_code import INFINITE, Formula, Row
 FIGURES: Numbers = coefficients("wgmma_half stack")
 # a tile's start and its stores, as far as nothing hides them, by how sums leave
 
-PAIRS_FROM, EACH_PAIR = 14, 3  # what is given of each pair of routes
+PAIRS_FROM, EACH_PAIR = 15, 3  # what is given of each pair of routes
 
 
 def phase_seconds(rows: float, wide: int, cols: float, lines: float, rate: float) -> float:
@@ -100,8 +103,11 @@ def expected(row: Row, given: Row) -> float:
         ) > 2:  # single products have larger clusters
             return INFINITE
     tiles = members * -(-tall // (rows * cluster)) * -(-broad // made)
+    if form == WHOLE and given[14] > 1.0 and row[SERIAL_AT] == 0.0:
+        return INFINITE
     if form == CUT:
         parts = parts_of(tiles, held(units, cluster), phases // LEAST_PHASES)
+        parts = int(given[14]) if given[14] > 0.0 else parts
         if parts <= 1 or unrounded > 0.0:
             return INFINITE
     waves, wide = -(-tiles * parts // held(units, cluster)), 1 if cols >= 192 and rows > 64 else 0
@@ -139,7 +145,7 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
         m, n, -(-k // DEPTH), machine.units, p.members, may_be_transposed(p), p.accumulate and not p.unrounded,
         p.unrounded, takes_boxes(p.layout_p, m, n), machine.tensor_rate(p.dtype.name) / machine.units,
         p.least_bytes / memory, -(-deep // DEPTH), (classes - 1) * FIGURES.moved_column,
-        (launches - 1) * FIGURES.other_launch, *numbers,
+        (launches - 1) * FIGURES.other_launch, fixed_parts(p, machine.units), *numbers,
     )  # fmt: skip
 
 

@@ -43,7 +43,9 @@ def expected(row: Row, given: Row) -> float:
         return INFINITE
     few, length = m if transposed else n, n if transposed else m
     across = -(-few // cols) if cols == SQUARE else 1
-    if few > cols * across or (cols > 8 and 2 * few <= cols) or min(m, n) < 2:  # one row transposed is none
+    if few > cols * across or (cols > 8 and 2 * few <= cols) or n < 2:
+        return INFINITE
+    if m < 2 and (transposed == 0 or given[14] == 0.0):  # the GEMV kernels'; with an order of sums all rows are alike
         return INFINITE
     if given[at + 4] + given[at + 5] > 0.0:  # classes; packing
         return INFINITE

@@ -92,4 +92,4 @@ def phases_of(config: TensorConfig, problem: Problem) -> int:
     depth = problem.k / problem.groups.count if problem.groups and along_k else problem.k
     if config.n_by_classes:
         depth = alignment_classes.depth_of(problem)
-    return max(1, math.ceil(math.ceil(depth / DEPTH) / config.splits))
+    return max(1, math.ceil(math.ceil(depth / DEPTH) / config.own_blocks))

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
-from operator import itemgetter
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.core.tuning import class_of, preferred
-from tilewise.kernels.by_configs import Table, fastest, timed
+from tilewise.kernels.by_configs import Table, chosen, fastest, timed
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, batched, cluster_split_k, grouped, single, table
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import route
-from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TILES, TensorConfig
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TILES, TensorConfig, fixed_parts
 
 KERNEL = "wgmma_half"
 IDEA = "tiles stream in by the copy engine, warpgroups multiply them on tensor cores"
@@ -85,9 +84,8 @@ def _grouped_configs(p: Problem) -> list[TensorConfig]:
 @lru_cache(maxsize=64)
 def best_config(problem: Problem, machine: Machine) -> tuple[float, TensorConfig]:
     """The least expected seconds, and their configuration; a tuned table decides between those that are close."""
-    if problem.reproducible is not None:
-        chains = ((seconds, config) for config, seconds in timed(tables(problem, machine)) if config.one_chain)
-        return min(chains, key=itemgetter(0))
+    if problem.ordered:
+        return chosen(tables(problem, machine), problem, fixed_parts(problem, machine.units))
     tuned = machine.tuned
     sizes = problem.m, problem.k, problem.n
     tuned_here = tuned is not None and tuned.measured(f"{KERNEL} {problem.dtype.name}", sizes)

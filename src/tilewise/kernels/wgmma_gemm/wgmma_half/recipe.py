@@ -63,8 +63,9 @@ class _Product:
         assert isinstance(config, TensorConfig)
         self._plan, self._config, self._lead, self._edges = plan, config, P.lead, edges
         self._m, self._n = p.m - config.edge_rows, p.n - config.edge_cols
-        if config.transposed:  # Pᵀ = Nᵀ Mᵀ
-            M, N = _transposed(N), _transposed(M)
+        m_along_k, n_along_k = not along_columns(M.layout, M.rows, M.cols), along_columns(N.layout, N.rows, N.cols)
+        if config.transposed:  # Pᵀ = Nᵀ Mᵀ, whose lines are the same
+            M, N, m_along_k, n_along_k = N, M, n_along_k, m_along_k
             self._m, self._n = p.n, p.m
         self._M, self._N, self._P = M, N, P
         self._by_rows = p.groups is not None and p.groups.along == "rows"
@@ -77,8 +78,7 @@ class _Product:
         if self._by_rows:
             self._levels = Levels(p.stack_n, [(0,), N.layout.stack, (0,)])
         self._classes = config.classes if config.routes[0] == BY_CLASSES else 0
-        m_along_k = not along_columns(M.layout, M.rows, M.cols)
-        self._n_along_k = along_columns(N.layout, N.rows, N.cols)
+        self._n_along_k = n_along_k
         # of groups, each consumer's rows by themselves
         self._box_rows = 64 if self._by_rows and m_along_k else config.tile.box_lines_m(m_along_k)
         waves, phases = waves_of(config, p, plan.machine.units), phases_of(config, p)
@@ -98,6 +98,7 @@ class _Product:
             narrowed=self._by_rows and not self._n_along_k and config.may_be_narrow(p.n, self._store),
             epilogue=p.epilogue if self._parts == 1 else PLAIN,
             groups=in_text(p.groups),
+            serial=config.serial,
         )
         self._epilogue = epilogue_argument(p.epilogue, "float32", given.bias)
 
@@ -200,11 +201,6 @@ class _Product:
             )
             made.append(one._replace(overlap=at == 0))
         return made
-
-
-def _transposed(matrix: Placed) -> Placed:
-    layout = matrix.layout._replace(row=matrix.layout.col, col=matrix.layout.row)
-    return Placed(matrix.pointer, matrix.dtype, matrix.cols, matrix.rows, layout)
 
 
 def _even(extent: int) -> int:

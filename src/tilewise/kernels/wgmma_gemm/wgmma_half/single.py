@@ -36,8 +36,9 @@ N_BY_CLASSES = 4  # of stacks, lines of N by classes: its pair of routes stands 
 FOURS = HELD[4][0]
 GROUP = 16  # rows of tiles that are walked together, as the kernel has it
 PAIRS = 4  # of routes at most
-STORES_FROM, BESIDE_AT = 9, 19  # where a row's stores begin, and what stands behind them;
-PAIRS_FROM, EACH_PAIR = 14, 8  # and what is given of each pair of routes
+STORES_FROM, BESIDE_AT, SERIAL_AT = 9, 19, 20  # where a row's stores begin, and what stands behind them;
+SERIAL_SECONDS = 0.3e-6  # between two parts of k of a tile, while its tensor cores wait (assumed)
+PAIRS_FROM, EACH_PAIR = 15, 8  # and what is given of each pair of routes
 
 
 def transposed_columns(m: int) -> int:
@@ -145,12 +146,15 @@ def expected(row: Row, given: Row) -> float:
         return INFINITE
     if form == CUT:
         parts = parts_of(tiles_of(m, n, rows * cluster, cols * beside, 1), at_once, phases // LEAST_PHASES)
+        parts = int(given[14]) if given[14] > 0.0 else parts
         if parts <= 1 or given[7] == 0.0 or row[6] == 0.0 or by_classes:
             return INFINITE
     if form == EDGED:  # of several waves, whose k is never cut
         edge_rows, edge_cols = 1 if m % rows == 1 < m else 0, 1 if n % cols == 1 < n else 0
         if given[at + 5] > 0.0 or given[8] > row[7] or edge_rows + edge_cols == 0:
             return INFINITE
+    if form == WHOLE and given[14] > 1.0 and row[SERIAL_AT] == 0.0:
+        return INFINITE
     tiles = tiles_of(m - edge_rows, n - edge_cols, rows * cluster, cols * beside, CLASSES if by_classes else 1)
     waves, wide = -(-tiles * parts // at_once), 1 if cols >= 192 and rows > 64 else 0
     phases = max(1, -(-phases // parts))
@@ -167,6 +171,8 @@ def expected(row: Row, given: Row) -> float:
     phase = phase_seconds(rows, cols, of_m + of_n, lines, given[12], share, same)
     each = phases * (phase * (FIGURES.classes_slow if by_classes else 1.0) + FIGURES.phase) + tile_seconds(store, cols)
     each = leaving_seconds(each, store, waves, rows * cols)
+    if form == WHOLE and given[14] > 1.0:
+        each += given[14] * SERIAL_SECONDS
     work = hot_seconds(sqrt(sqrt((waves * each) ** 4 + given[at + 2])), rows * cols)
     work += FIGURES.start + same * FIGURES.same_first + (row[8] if waves == 1 else 2) * FIGURES.group_start
     if cluster * beside > 1:

@@ -114,10 +114,10 @@ static __device__ __forceinline__ bool find_work(int turn, Size size, const Misa
     const int tall = CLUSTER * BLOCK_M, wide = BESIDE * TILE_COLS;
     RowClasses classes = row_classes(size.m, tall);
     int tiles_m = tiles_of(classes), tiles_n = (size.n + wide - 1) / wide;
-    int index = blockIdx.x / TOGETHER + turn * (gridDim.x / TOGETHER);
-    if (index >= tiles_m * tiles_n * size.splits * (STACKED ? size.stack.members : 1)) return false;
-    work.member = member_at(STACKED ? index / (tiles_m * tiles_n * size.splits) : 0, size.stack);
-    if (STACKED) index %= tiles_m * tiles_n * size.splits;
+    int index = blockIdx.x / TOGETHER + turn * (gridDim.x / TOGETHER), parts = SERIAL ? 1 : size.splits;
+    if (index >= tiles_m * tiles_n * parts * (STACKED ? size.stack.members : 1)) return false;
+    work.member = member_at(STACKED ? index / (tiles_m * tiles_n * parts) : 0, size.stack);
+    if (STACKED) index %= tiles_m * tiles_n * parts;
     work.split = SPLIT ? index / (tiles_m * tiles_n) : 0;
     int tile = index - work.split * tiles_m * tiles_n;
     int group = tile / (GROUP * tiles_n), first = group * GROUP;

@@ -25,6 +25,7 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     TRANSPOSED_ROWS,
     TensorConfig,
     TensorTile,
+    fixed_parts,
     takes_boxes,
 )
 from tilewise.system.machine_code import Row, Rows
@@ -68,7 +69,7 @@ def _row(tile: TensorTile, pair: int, form: int, stores: frozenset[str], by_clas
     return (
         tile.rows, tile.cols, tile.cluster, pair, form, tile.takes_accumulate, "partial" in stores,
         tile.takes_edges, tile.groups,
-        *(how in stores for how in leaves), *(how in by_classes for how in leaves), tile.beside,
+        *(how in stores for how in leaves), *(how in by_classes for how in leaves), tile.beside, tile.takes_serial,
     )  # fmt: skip
 
 
@@ -97,7 +98,8 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
     return pairs, (
         m, n, -(-k // DEPTH), units, len(pairs), transposed, p.accumulate and not p.unrounded, not p.unrounded, demand,
         boxed, edged and takes_boxes(p.layout_p, m, n, THIN), p.unrounded,
-        machine.tensor_rate(p.dtype.name) / units, machine.bandwidth * single.FIGURES.gathering_share, *numbers,
+        machine.tensor_rate(p.dtype.name) / units, machine.bandwidth * single.FIGURES.gathering_share,
+        fixed_parts(p, units), *numbers,
     )  # fmt: skip
 
 
@@ -145,9 +147,12 @@ def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: M
             THIN if extent % side == THIN < extent else 0 for extent, side in ((p.m, tile.rows), (p.n, tile.cols))
         )
         return TensorConfig(tile, routes, 1, classes, rows, cols)
-    return TensorConfig(tile, routes, 1 if form == WHOLE else _parts(p, tile, machine), classes)
+    parts = _parts(p, tile, machine) if form == CUT else max(1, fixed_parts(p, machine.units))
+    return TensorConfig(tile, routes, parts, classes, serial=form == WHOLE and parts > 1)
 
 
 def _parts(p: Problem, tile: TensorTile, machine: Machine) -> int:
+    if parts := fixed_parts(p, machine.units):
+        return parts
     tiles = p.members * single.tiles_of(p.m, p.n, tile.rows * tile.cluster, tile.cols * tile.beside, 1)
     return parts_of(tiles, tile.at_once(machine.units), -(-p.k // DEPTH) // LEAST_PHASES)

@@ -55,11 +55,13 @@ def render_wgmma_half(
     narrowed: bool = False,
     epilogue: Epilogue = PLAIN,
     groups: Groups | None = None,
+    serial: bool = False,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `transposed`, `rows`, `carried`,
     `partial`, `cut`, `cut transposed`); `edged`: thin edges are separate; `classes`: in how many classes of rows M is
     taken, 0 where its rows start on 16 bytes; `n_by_classes`: rows of N come by classes; `narrowed`: the last tile of a
-    row of them may be multiplied by half; `epilogue`: of sums that are not parts; `groups`: of rows, found on the card.
+    row of them may be multiplied by half; `epilogue`: of sums that are not parts; `groups`: of rows, found on the card;
+    `serial`: parts of k one after the other.
     Members of a stack are walked by every text that may meet one."""
     kind = KINDS[dtype]
     defines = {
@@ -75,6 +77,7 @@ def render_wgmma_half(
         **{name: int(store in stores) for name, stores in STORED.items()},
         "RESIDENT": tile.resident(store),
         "ACCUMULATE": accumulate,
+        "SERIAL": serial,
         "EDGES": edged,
         "STACKED": not edged and not classes and store not in CUTS,
         "ROLLED": store in CUTS,  # so short a product waits for the text itself

@@ -36,8 +36,8 @@ SIDES = tuple(product((False, True), (False, True)))  # k along M's lines, along
 
 
 def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
-    """Of one epilogue, and without what is added onto P as it is stored: that is compiled on request. Sums of parts
-    of k (`partial`) have none."""
+    """Of one epilogue. What is added onto P as it is stored, and serial split-K, are compiled on request. Sums of parts
+    of k (`partial`) have no epilogue."""
     yield render_realign.key()
     for along_k in (False, True):
         yield render_realign_with_edges.key(dtype, along_k)

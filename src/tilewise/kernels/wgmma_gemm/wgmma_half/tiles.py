@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tilewise.core.plan import Geometry
-from tilewise.core.problem import Layout
+from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKED, REALIGNED
 from tilewise.kernels.shared.residency import UNIT_SHARED, rooms
 from tilewise.system.once import once
@@ -64,6 +64,11 @@ class TensorTile:
     def takes_parts(self) -> bool:
         """Whether k may be cut: large clusters are for products with many tiles, which leave no reason to."""
         return "partial" in STORES[self][0]
+
+    @property
+    def takes_serial(self) -> bool:
+        """Whether parts of k may come in turn: that takes registers for the sums of earlier ones."""
+        return self.cols <= 128 and self.rows <= 128 and self.together == 1
 
     @property
     def takes_accumulate(self) -> bool:
@@ -167,6 +172,7 @@ class TensorConfig:
     edge_rows: int = 0  # thin edges of P, made on the way
     edge_cols: int = 0
     inside: bool = False  # these parts are a cluster's blocks, which add up inside the launch
+    serial: bool = False  # they are the same block's, one after the other
     transposed: bool = False  # M and N change places: the tile's columns are rows of P
     tuned: bool = field(default=False, compare=False)  # chosen by measurement, not by the model alone
 
@@ -174,7 +180,7 @@ class TensorConfig:
         """Its name in tuned tables."""
         edges = " edges" if self.edge_rows or self.edge_cols else ""
         cut = f" k/{self.splits}" if self.splits > 1 or self.inside else ""
-        cut += " inside" if self.inside else ""
+        cut += " inside" if self.inside else " serial" if self.serial else ""
         transposed = " transposed" if self.transposed else ""
         tile, across = self.tile, f"x{self.tile.beside}" if self.tile.beside > 1 else ""
         return f"{tile.rows}x{tile.cols}c{tile.cluster}{across} {', '.join(self.routes)}{edges}{cut}{transposed}"
@@ -204,15 +210,17 @@ class TensorConfig:
             )
         if self.inside and self.splits > 1:
             words.append(f"k is cut over the {self.splits} blocks of a cluster, which add up in order")
+        elif self.serial:
+            words.append(f"k is cut into {self.splits} parts, one after the other, whose sums are added up in order")
         elif self.splits > 1:
             words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
         return words
 
     @property
-    def one_chain(self) -> bool:
-        """Whether a cell is one chain of instructions over all of k, from its first element on."""
+    def in_order(self) -> bool:
+        """Whether each part of k is one chain of instructions, from its first element on."""
         by_classes = self.classes > 1 or bool({BY_CLASSES, DEINTERLEAVED}.intersection(self.routes))
-        return self.splits == 1 and not (by_classes or self.edge_rows or self.edge_cols)
+        return not (by_classes or self.edge_rows or self.edge_cols)
 
     @property
     def n_by_classes(self) -> bool:
@@ -238,7 +246,12 @@ class TensorConfig:
     @property
     def passes(self) -> int:
         """Parts that another launch adds up."""
-        return 1 if self.inside else self.splits
+        return 1 if self.inside or self.serial else self.splits
+
+    @property
+    def own_blocks(self) -> int:
+        """Parts that have blocks of their own."""
+        return 1 if self.serial else self.splits
 
     def edge_forms(self, m_along_k: bool, n_along_k: bool) -> tuple[str, str] | None:
         """How P's last columns and rows are made, if they are thin edges: of M and N by `dots` of lines with k along
@@ -271,17 +284,17 @@ class TensorConfig:
         together = self.tile.together
         if self.inside:
             return self.tiles(m, n) * self.splits * members
-        return min(self.tile.at_once(units), self.tiles(m, n) * self.splits * members) * together
+        return min(self.tile.at_once(units), self.tiles(m, n) * self.own_blocks * members) * together
 
     def waves(self, m: int, n: int, units: int, members: int = 1) -> int:
-        return math.ceil(self.tiles(m, n) * self.splits * members / self.tile.at_once(units))
+        return math.ceil(self.tiles(m, n) * self.own_blocks * members / self.tile.at_once(units))
 
     def store(self, layout: Layout, m: int, n: int, alignment: int, waves: int, phases: int) -> str:
         """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, else by rows:
         `carried` by other warps if that is worth it. Those of parts of k are added up first."""
         if self.inside:
             return "cut transposed" if self.transposed else "cut"
-        if self.splits > 1:
+        if self.passes > 1:
             return "partial"
         if self.transposed:
             return "transposed"
@@ -291,6 +304,16 @@ class TensorConfig:
 
 
 LEAST_PHASES = 4  # of a part of k
+LONG, FIXED = 32, (1, 3, 4, 8)  # phases of a k that is cut for any m, and its parts: as many as a cluster may have
+
+
+def fixed_parts(p: Problem, units: int) -> int:
+    """Of k, where sums have an order that m must not change; else 0. As many as let tiles of a few rows fill half the
+    card. Two would win less there than thousands of rows lose, whose tiles are narrower to have sums of parts."""
+    if not p.ordered:
+        return 0
+    most = units // (2 * max(1, -(-p.n // 64))) if -(-p.k // DEPTH) >= LONG else 1
+    return max(parts for parts in FIXED if parts <= max(1, most))
 
 
 def takes_boxes(layout: Layout, m: int, n: int, edge_cols: int = 0, alignment: int | None = None) -> bool:

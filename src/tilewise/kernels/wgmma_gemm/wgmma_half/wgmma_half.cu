@@ -15,6 +15,7 @@
 //   that reads this block's copies has read them.
 // Stores: see stores.cuh; where k is cut over a cluster, cut.cuh. Stacks: see batch.cuh. Groups of rows: see tile_scheduler.cuh; consumers whose 64 rows of a tile are another
 //   group's leave them out, and nobody brings them.
+// Serial split-K (SERIAL): a block makes all parts of a tile, each from zero, with the bits of parts that have blocks of their own.
 // Epilogue: sums pass through `finish` (epilogue.cuh) in the registers of their consumer, or in `gather` where k is cut.
 // Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which the carriers make in the background
 //   while nothing waits to be carried (thin_edges.cuh).
@@ -208,12 +209,32 @@ static __device__ __forceinline__ void consume(
             if (CUT || NARROWED || (BY_ROWS && CARRIED)) fence_operand(sums[i]);  // zeros behind the fence would serialise wgmma (C7515)
         }
 
+#if SERIAL
+        #pragma unroll 1
+        for (int at = 0; at < size.splits; ++at) {
+            Work part = work;
+            part.from = (int)((long long)work.to * at / size.splits);
+            part.to = (int)((long long)work.to * (at + 1) / size.splits);
+            float of_part[SUMS];
+            #pragma unroll
+            for (int i = 0; i < SUMS; ++i) {
+                of_part[i] = 0.0f;
+                fence_operand(of_part[i]);
+            }
+            multiply_phases<false>(of_part, stages, full, empty, group, part, size, misalignments, stage, before, parity);
+            wgmma_wait<0>();
+            if (part.to > part.from) release(&empty[before]);
+            #pragma unroll
+            for (int i = 0; i < SUMS; ++i) sums[i] = at ? sums[i] + of_part[i] : of_part[i];
+        }
+#else
         if (NARROWED && is_narrow(work, size))
             multiply_phases<NARROWED>(sums, stages, full, empty, group, work, size, misalignments, stage, before, parity);
         else
             multiply_phases<false>(sums, stages, full, empty, group, work, size, misalignments, stage, before, parity);
         wgmma_wait<0>();
         if (work.to > work.from) release(&empty[before]);
+#endif
         int top = work.top + group * 64, rows = top + threadIdx.x / 32 % 4 * 16;  // of this group, and of this warp
         long long apart = offset_in_p(work.member, size.stack);
         Element* first = P + apart + work.at * ldp;
