@@ -14,7 +14,7 @@ import sys
 import pytest
 
 import tilewise as tw
-from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.options import NATIVE, Options, strangers_target
 from tilewise.emulator.host.process import run_program
 from tilewise.emulator.host.program_report import ANNOUNCED, received
 from tilewise.system import sandbox
@@ -169,7 +169,15 @@ def no_sandbox(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
 
 
-def test_without_a_sandbox_check_judges_the_kernels_and_says_that_main_was_not_run(no_sandbox, tmp_path):
+@pytest.fixture
+def no_webassembly(monkeypatch):
+    for module in ("tilewise.teaching.trace.program_run", "tilewise.teaching.course.programs"):
+        monkeypatch.setattr(f"{module}.strangers_target", lambda: NATIVE)
+
+
+def test_without_a_sandbox_check_judges_the_kernels_and_says_that_main_was_not_run(
+    no_sandbox, no_webassembly, tmp_path
+):
     path = tmp_path / "product.cu"
     path.write_text(KERNEL)
     report = tw.check(path)
@@ -180,7 +188,7 @@ def test_without_a_sandbox_check_judges_the_kernels_and_says_that_main_was_not_r
     assert tw.check(path, unsafe=True).program.status == 0
 
 
-def test_without_a_sandbox_a_program_earns_points_only_with_unsafe(no_sandbox, tmp_path):
+def test_without_a_sandbox_a_program_earns_points_only_with_unsafe(no_sandbox, no_webassembly, tmp_path):
     path = tmp_path / "product.cu"
     path.write_text(KERNEL)
     points = {"product": 2.0, "program": 3.0}
@@ -189,6 +197,16 @@ def test_without_a_sandbox_a_program_earns_points_only_with_unsafe(no_sandbox, t
     assert "--unsafe" in careful.items[1].values["message"]
     trusting = grade_text(KERNEL, Assignment(points=points, unsafe=True), 1, "a", str(path))
     assert [item.points for item in trusting.items] == [2.0, 3.0]
+
+
+@pytest.mark.skipif(strangers_target() == NATIVE, reason="wasmtime is an extra: tilewise[wasm]")
+def test_without_a_sandbox_of_the_system_strangers_run_as_webassembly(no_sandbox, tmp_path):
+    path = tmp_path / "product.cu"
+    path.write_text(KERNEL)
+    program = tw.check(path).program
+    assert (program.ended, program.sandbox) == ("exit", "WebAssembly")
+    graded = grade_text(KERNEL, Assignment(points={"product": 2.0, "program": 3.0}), 1, "a", str(path))
+    assert [item.points for item in graded.items] == [2.0, 3.0]
 
 
 def test_nothing_is_imported_in_the_sandbox(tmp_path):

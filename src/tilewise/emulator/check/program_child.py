@@ -111,7 +111,10 @@ def _confine(session: Any, watch: Any, settings: dict[str, Any]) -> None:
         except OSError as error:
             lacking = f"the system refused it: {error.strerror} ({error.filename or error})"
     if lacking and wanted == REQUIRED and not inside:
-        raise SandboxError(f"main was not run: it needs a sandbox, and {lacking}; --unsafe runs it without one")
+        raise SandboxError(
+            f'main was not run: it needs a sandbox, and {lacking}; pip install "tilewise[wasm]" gives it one, '
+            "--unsafe runs it without one"
+        )
 
 
 def _describe(finding: Any, given: Any) -> None:

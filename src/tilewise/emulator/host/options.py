@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 
 START = 10.0  # seconds that starting a process may take on a busy machine
 CLOCK = 4  # default limit of wall-clock time, as a multiple of the limit of processor time
@@ -10,6 +11,11 @@ CLOCK = 4  # default limit of wall-clock time, as a multiple of the limit of pro
 # whether main may run without a sandbox, if the system has none; OFF is for tests
 REQUIRED, WHERE_POSSIBLE, OFF = "required", "where possible", "off"
 NATIVE, WASM = "native", "wasm"  # what the program is compiled to
+
+
+def strangers_target() -> str:
+    """What programs of unknown origin are compiled to: WebAssembly where wasmtime is installed."""
+    return WASM if find_spec("wasmtime") is not None else NATIVE
 
 
 @dataclass

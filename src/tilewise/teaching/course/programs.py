@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tilewise.emulator.host.options import REQUIRED, WHERE_POSSIBLE, Options
+from tilewise.emulator.host.options import REQUIRED, WASM, WHERE_POSSIBLE, Options, strangers_target
 from tilewise.emulator.host.process import ENVIRONMENT, PREFIXES, SLACK, run_program
 from tilewise.emulator.host.program_report import ProgramReport
 from tilewise.system.parent import end_with
@@ -34,6 +34,7 @@ WALL = 120.0  # limit in wall time; generous, because several programs are grade
 LOADED = (
     "tilewise.emulator.host.running", "tilewise.emulator.check.program_child", "tilewise.emulator.check.wording",
     "tilewise.emulator.host.runtime.cuda_launch", "llvmlite.binding",
+    *(("wasmtime",) if strangers_target() == WASM else ()),
 )  # fmt: skip
 TOGETHER = ".together.cu"  # a file that includes all sources of a submission
 PROGRAM = "program.cu"  # name of a submission without sources, for the error message
@@ -98,7 +99,7 @@ def run_test(
             wall=max(WALL, 4 * (test.seconds or assignment.seconds)),
             defines=dict(assignment.defines), include=[str(root)], writable=[str(work)],
             sources=[str(root / p) for p in sources_beside(files, main)],
-            sandbox=WHERE_POSSIBLE if assignment.unsafe else REQUIRED,
+            sandbox=WHERE_POSSIBLE if assignment.unsafe else REQUIRED, target=strangers_target(),
         )  # fmt: skip
         arguments = [argument.replace("{seed}", str(seed)) for argument in test.arguments]
         stdin = test.stdin.replace("{seed}", str(seed)).encode()

@@ -159,8 +159,8 @@ def check(
     unsafe: bool = False,
 ) -> CheckReport:
     """Every fault of the kernel, by line and thread. Without `shape`, several shapes that find bugs are run on random
-    data: rectangular, not multiples of the tile, one smaller than a tile. A file's own `main` is run in the system's
-    sandbox; where there is none (macOS, Windows), only with `unsafe=True`.
+    data: rectangular, not multiples of the tile, one smaller than a tile. A file's own `main` is run as
+    WebAssembly (extra `wasm`), or in the system's sandbox; where there is neither, only with `unsafe=True`.
 
     >>> tw.check("tiled_edges").ok
     True

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tilewise.emulator.host.options import REQUIRED, WHERE_POSSIBLE, Options
+from tilewise.emulator.host.options import REQUIRED, WHERE_POSSIBLE, Options, strangers_target
 from tilewise.emulator.host.process import run_program
 from tilewise.emulator.host.program_report import UNCONFINED, ProgramReport
 from tilewise.emulator.limits import Limits
@@ -47,6 +47,7 @@ def run_of_program(
         seconds=SHARE * limits.seconds, interpret=INTERPRET, memory=limits.memory,
         output=8 << 20, lenient=not sketch, compile_only=sketch,
         defines={k: str(v) for k, v in defines.items()}, sandbox=WHERE_POSSIBLE if unsafe else REQUIRED,
+        target=strangers_target(),
     )  # fmt: skip
     try:
         program = _run(source, options)
