@@ -175,3 +175,69 @@ def test_a_length_read_from_outside_an_array_adds_no_other_faults(check):
     assert [(f.kind, f.array) for f in report.seen] == [(Kind.OUT_OF_BOUNDS, "start")]
     assert [(f.kind, f.array) for f in report.program.faults] == [(Kind.OUT_OF_BOUNDS, "start")]
     assert not report.not_judged
+
+
+NO_FILL = r"""#include <stdio.h>
+#include <stdlib.h>
+#define TS 16
+__global__ void matmul(float* M, float* N, float* P, int m, int k, int n) {
+  __shared__ float Ms[TS][TS], Ns[TS][TS];
+  int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * TS + ty, col = blockIdx.x * TS + tx; float s = 0;
+  for (int t = 0; t < (k + TS - 1) / TS; t++) {
+    if (row < m && t * TS + tx < k) Ms[ty][tx] = M[row * k + t * TS + tx];
+    if (col < n && t * TS + ty < k) Ns[ty][tx] = N[(t * TS + ty) * n + col];
+    __syncthreads();
+    for (int i = 0; i < TS; i++) s += Ms[ty][i] * Ns[i][tx];
+    __syncthreads();
+  }
+  if (row < m && col < n) P[row * n + col] = s;
+}
+int main() { SIZES; float *a = (float*)malloc(m*k*4), *b = (float*)malloc(k*n*4), *c = (float*)malloc(m*n*4), *x, *y, *z;
+  for (int i = 0; i < m*k; i++) a[i] = 1 + i % 7; for (int i = 0; i < k*n; i++) b[i] = 1 + i % 5;
+  cudaMalloc(&x, m*k*4); cudaMalloc(&y, k*n*4); cudaMalloc(&z, m*n*4);
+  cudaMemcpy(x, a, m*k*4, cudaMemcpyHostToDevice); cudaMemcpy(y, b, k*n*4, cudaMemcpyHostToDevice);
+  matmul<<<dim3((n+TS-1)/TS, (m+TS-1)/TS), dim3(TS, TS)>>>(x, y, z, m, k, n);
+  cudaMemcpy(c, z, m*n*4, cudaMemcpyDeviceToHost); int bad = 0;
+  for (int i = 0; i < m; i++) for (int j = 0; j < n; j++) { float s = 0; for (int l = 0; l < k; l++) s += a[i*k+l]*b[l*n+j]; bad += s != c[i*n+j]; }
+  printf("%d bad\n", bad); cudaFree(x); cudaFree(y); cudaFree(z); free(a); free(b); free(c); }
+"""
+SLIP = (Kind.UNINITIALISED_READ, 11)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "by_run", "by_check"),
+    [
+        ("int m = 33, k = 33, n = 33", True, True),
+        ("int m = 40, k = 32, n = 24", False, False),  # the threads that read these cells store nothing
+        ("int m = 32, k = 40, n = 32", False, True),  # cells of the phase before; `run` does not know the product
+    ],
+)
+def test_a_load_without_a_fill_is_the_cause_of_a_wrong_product(check, sizes, by_run, by_check):
+    report = check(NO_FILL.replace("SIZES", sizes))
+    assert {(f.kind, f.line, f.array) for f in report.program.faults} == (
+        {(*SLIP, "Ms"), (*SLIP, "Ns")} if by_run else set()
+    )
+    assert [(f.kind, f.line) for f in report.faults] == ([SLIP] if by_check else [])
+    assert (Kind.WRONG_PRODUCT, 14) in {(f.kind, f.line) for f in report.findings}
+    if by_check and not by_run:
+        assert "which keeps an earlier phase's value" in report.faults[0].message
+        assert "store 0 where the guard of line 8 is false" in report.faults[0].hint
+
+
+def test_a_tile_in_which_parts_are_kept_on_purpose_is_no_fault(check):
+    """Each phase moves the window by half a tile: half of the cells are those of the phase before."""
+    kernel = """#include <cstdio>
+__global__ void add(const float* x, float* y, int n) {
+  __shared__ float s[64]; int t = threadIdx.x; float sum = 0;
+  s[t] = x[t]; __syncthreads();
+  for (int p = 1; p < 4; p++) {
+    if (t >= 32) s[t] = x[t + 64 * p];
+    __syncthreads(); sum += s[63 - t]; __syncthreads();
+  }
+  if (t < n) y[t] = sum;
+}
+"""
+    report = check(
+        program(size="256", kernel=kernel.replace("\\n", "")).replace("<<<(n + 127) / 128, 128>>>", "<<<1, 64>>>")
+    )
+    assert not [f for f in report.findings if f.kind is Kind.UNINITIALISED_READ and f.array == "s"]

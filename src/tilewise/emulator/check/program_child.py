@@ -95,6 +95,7 @@ def _confine(session: Any, watch: Any, settings: dict[str, Any]) -> None:
     from tilewise.system import sandbox
 
     if session.program.launches or session.program.kernel_handles:
+        import tilewise.emulator.check.unfilled
         import tilewise.emulator.check.wording  # noqa: F401
     for encoding in ENCODINGS:
         codecs.lookup(encoding)
@@ -117,11 +118,15 @@ def _confine(session: Any, watch: Any, settings: dict[str, Any]) -> None:
         )
 
 
-def _describe(finding: Any, given: Any) -> None:
-    """Write a finding's message; the import is deferred to the first finding."""
+def _describe(found: Any, given: Any) -> Any:
+    """A launch's findings with their messages; the imports are deferred to the first finding."""
+    from tilewise.emulator.check.unfilled import reads_of_launch
     from tilewise.emulator.check.wording import describe
 
-    describe(finding, given)
+    findings = reads_of_launch(found, given)
+    for finding in findings:
+        describe(finding, given)
+    return findings
 
 
 def _limits(settings: dict[str, Any]) -> None:

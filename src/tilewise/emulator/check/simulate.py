@@ -15,6 +15,7 @@ from tilewise.emulator.check.judge import cost_findings, judge
 from tilewise.emulator.check.loading import place_of
 from tilewise.emulator.check.own_binding import OwnLaunch, bind_free, bind_own
 from tilewise.emulator.check.prepared import Prepared
+from tilewise.emulator.check.unfilled import unfilled_reads
 from tilewise.emulator.check.wording import describe
 from tilewise.emulator.host.launch_site import LaunchSite, LaunchValue
 from tilewise.emulator.limits import Limits
@@ -23,12 +24,11 @@ from tilewise.emulator.machine.costs import Costs
 from tilewise.emulator.machine.execute import Launch, Outcome, check_geometry, execute
 from tilewise.emulator.machine.findings import Finding, Kind
 from tilewise.emulator.machine.lanes import Geometry
-from tilewise.emulator.machine.leaves import dtypes_of
 from tilewise.emulator.machine.program import Program
 from tilewise.emulator.machine.recorder import Recorder
 from tilewise.emulator.parse.packed_body import tokens_of
 from tilewise.emulator.parse.tree import Function
-from tilewise.emulator.parse.types import Scalar, innermost
+from tilewise.emulator.parse.types import Scalar
 from tilewise.errors import UsageError
 from tilewise.system.quantities import coordinates, extent
 
@@ -309,7 +309,9 @@ def run(setting: Setting) -> Simulation:
     if setting.checks:
         sampled = setting.blocks is not None
         findings += judge(bound, setting.prepared.function, geometry, loaded.source, place, setting.semiring, sampled)
-        findings = without_unused_reads(without_layout_overruns(findings, bound), bound, program)
+        stored = [b.data[b.written] for b in bound.buffers.values() if b.written is not None]
+        wrong = any(f.kind is Kind.WRONG_PRODUCT for f in findings)
+        findings = unfilled_reads(without_layout_overruns(findings, bound), program, stored, wrong)
         findings += cost_findings(outcome.costs, program, loaded.source)
         for finding in findings:
             describe(finding, bound)
@@ -323,15 +325,6 @@ def without_layout_overruns(findings: list[Finding], bound: Bound) -> list[Findi
         return findings
     transposed = {bound.matrices[role].name for role in bound.reading.transposed}
     return [f for f in findings if not (f.kind is Kind.SILENT_OVERRUN and f.array in transposed)]
-
-
-def without_unused_reads(findings: list[Finding], bound: Bound, program: Program) -> list[Finding]:
-    """Drop uninitialised reads of a tile if no NaN poison reached a stored cell: the values were not used."""
-    tiles = {name for name, type_, *_ in program.shared if dtypes_of(innermost(type_))[0].kind == "f"}
-    stored = [b for b in bound.buffers.values() if b.written is not None]
-    if not stored or any(b.data.dtype.kind != "f" or np.isnan(b.data[b.written]).any() for b in stored):
-        return findings
-    return [f for f in findings if f.kind is not Kind.UNINITIALISED_READ or f.array not in tiles]
 
 
 def _recorder(setting: Setting) -> tuple[Recorder | None, list[int] | None]:

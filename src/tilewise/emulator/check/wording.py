@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewise.emulator.check.atomic_update import atomic_update
 from tilewise.emulator.check.binding import Bound
 from tilewise.emulator.check.index_names import index_at, size_name
-from tilewise.emulator.machine.findings import Finding, Kind, Touch
+from tilewise.emulator.machine.findings import STALE, Finding, Kind, Touch
 from tilewise.system.quantities import coordinates
 
 
@@ -50,6 +50,8 @@ def describe(finding: Finding, bound: Bound) -> None:
     elif kind is Kind.UNINITIALISED_READ and first is not None:
         place = cell(array, first.requested)
         finding.message = f"{_times(finding)} of {place} before anything was written to it: {thread_of(first)}"
+        if finding.hazard == STALE:
+            finding.message = f"{_times(finding)} of {place}, which keeps an earlier phase's value: {thread_of(first)}"
         finding.hint = _uninitialised_hint(finding, bound)
     elif kind is Kind.INDEX_OVERFLOW and first is not None and first.requested and first.reached:
         finding.message = (
@@ -180,4 +182,6 @@ def _uninitialised_hint(finding: Finding, bound: Bound) -> str:
         return "clear it first, or store with = instead of +="
     if finding.access == "register":
         return f"give {finding.array} a first value"
+    if finding.hazard == STALE and finding.other_place is not None:
+        return f"store 0 where the guard of line {finding.other_place.line} is false: every phase fills the whole tile"
     return "every thread of the block must load or fill its part of the tile, whatever its own guard says"

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewise.emulator.machine.arithmetic import Value
 from tilewise.emulator.machine.context import Context
-from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.machine.findings import STALE, Kind
 from tilewise.emulator.machine.memory import Buffer
 from tilewise.emulator.source.source import Span
 from tilewise.errors import EngineError
@@ -191,10 +191,15 @@ def reinterpret(buffer: Buffer, flat: Value, dtype: Any) -> tuple[np.ndarray, Va
     return buffer.data[:usable].view(dtype), flat // ratio
 
 
-def uninitialised(c: Context, site: Site, buffer: Buffer, flat: Value, ok: Any, access: str) -> None:
-    """Report lanes that read an uninitialised cell."""
-    assert buffer.initialised is not None
-    unset = ~buffer.initialised[flat]
+def uninitialised(
+    c: Context, site: Site, buffer: Buffer, flat: Value, ok: Any, access: str, stale: np.ndarray | None = None
+) -> None:
+    """Report lanes that read an uninitialised cell, or one of the `stale` ones (`Shadow`)."""
+    if stale is not None:
+        unset = stale[flat]
+    else:
+        assert buffer.initialised is not None
+        unset = ~buffer.initialised[flat]
     if not isinstance(unset, np.ndarray) or unset.ndim == 0:
         unset = np.full(c.n, bool(unset))
     if ok is not None:
@@ -204,14 +209,10 @@ def uninitialised(c: Context, site: Site, buffer: Buffer, flat: Value, ok: Any, 
     if not unset.any():
         return
     lanes = np.flatnonzero(unset)
-    requested = buffer.places(np.broadcast_to(np.asarray(flat), (c.n,))[lanes[: c.limits.touches]])
+    cells = np.broadcast_to(np.asarray(flat), (c.n,))[lanes[: c.limits.touches]]
+    requested = buffer.places(cells)
+    hazard, other = ("", None) if stale is None else (STALE, buffer.shadow.stored_at(int(cells[0])))
     c.collector.add(
-        c,
-        Kind.UNINITIALISED_READ,
-        site.span,
-        lanes,
-        array=buffer.name,
-        access=access,
-        requested=requested,
-        reached=requested,
-    )
+        c, Kind.UNINITIALISED_READ, site.span, lanes, array=buffer.name, access=access, hazard=hazard,
+        requested=requested, reached=requested, other_span=other,
+    )  # fmt: skip

@@ -97,6 +97,9 @@ class Wrong:
     order: str = "together"  # or "first to last", "last to first": one thread at a time
 
 
+STALE = "stale"  # a read of a cell that was not uninitialised, but keeps the value of an earlier phase
+
+
 @dataclass
 class Finding:
     """One fault or cost. `count` is exact over the whole grid; `touches` keeps the first ones (see `Limits`)."""
@@ -106,7 +109,7 @@ class Finding:
     place: Place | None
     array: str = ""
     access: str = ""  # "load", "store", "read" or "write" (shared), "barrier", "launch"
-    hazard: str = ""  # for races: "RAW", "WAR", "WAW", with "between blocks" in `scope`
+    hazard: str = ""  # for races: "RAW", "WAR", "WAW", with "between blocks" in `scope`; of uninitialised reads: STALE
     scope: str = ""
     count: int = 0
     touches: list[Touch] = field(default_factory=list)

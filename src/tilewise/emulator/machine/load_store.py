@@ -60,6 +60,8 @@ def read_at(
                 else:
                     uninitialised(c, site, buffer, at, ok, "read" if shared else "load")
             if buffer.shadow is not None:
+                if shared and buffer.shadow.stale is not None:
+                    uninitialised(c, site, buffer, at, ok, "read", buffer.shadow.stale)
                 buffer.shadow.read(c, at, c.mask, ok, site.span)
         if c.costs is not None:
             c.costs.request(site.number, buffer.space, flat, c.mask, c.n, buffer.data.dtype.itemsize, cells)

@@ -45,6 +45,8 @@ class Shadow:
         self.many_threads: Any = None  # cells read by more than one thread of a block
         self.many_blocks: Any = None  # and by more than one block
         self.pending: list[tuple[Any, Any, Any, int]] = []  # cells, mask, ok, site
+        self.stale: Any = None  # cells that keep an earlier phase's value: the store that set them left them out since
+        self.partial: set[int] = set()  # stores since the last barrier that not all lanes executed
         self.written = False  # ever; of shared memory, since the last barrier
         self.last_write: Span | None = None
         self.sites: list[Span] = []
@@ -152,6 +154,10 @@ class Shadow:
         self.write_epoch[cells] = c.epochs[c.slot[lanes]]
         self.write_site[cells] = self._site(span)
         self.written, self.last_write = True, span
+        if self.shared and len(lanes) < c.n:
+            self.partial.add(self._site(span))
+        if self.stale is not None:
+            self.stale[cells] = False
 
     def atomic(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span, compared: bool) -> None:
         """Atomics race with plain accesses of other threads; `compared`: atomicCAS, which does not with reads."""
@@ -254,8 +260,27 @@ class Shadow:
         active = c.thread if c.mask is None else c.thread[c.mask]
         return bool(together.any() and together.all() and active.max() // WARP == active.min() // WARP)
 
+    def _find_stale(self, c: Context, site: int) -> None:
+        """The cells of the blocks that executed this store since their last barrier, which it set in an earlier one."""
+        cells = slice(0, self.buffer.size * c.block_count)
+        last = self.write_epoch[cells].reshape(c.block_count, self.buffer.size)
+        mine = (self.write_site[cells] == site) & (self.writer[cells] != 0)
+        now = mine.reshape(last.shape) & (last == c.epochs[:, None])
+        old = mine.reshape(last.shape) & ~now & now.any(axis=1, keepdims=True)
+        if old.any():
+            if self.stale is None:
+                self.stale = np.zeros(len(self.writer), np.bool_)
+            self.stale[cells] |= old.reshape(-1)
+
+    def stored_at(self, cell: int) -> Span:
+        """The last store to a cell."""
+        return self.sites[int(self.write_site[cell])]
+
     def barrier(self, c: Context, all_blocks: bool) -> None:
         """Called before the epochs of the passing blocks are advanced."""
+        for site in self.partial:
+            self._find_stale(c, site)
+        self.partial.clear()
         if all_blocks:
             self.pending.clear()
             self.written = False

@@ -33,6 +33,7 @@ OUTPUT = 4 << 20
 WALL = 120.0  # limit in wall time; generous, because several programs are graded at once
 LOADED = (
     "tilewise.emulator.host.running", "tilewise.emulator.check.program_child", "tilewise.emulator.check.wording",
+    "tilewise.emulator.check.unfilled",
     "tilewise.emulator.host.runtime.cuda_launch", "llvmlite.binding",
     *(("wasmtime",) if strangers_target() == WASM else ()),
 )  # fmt: skip

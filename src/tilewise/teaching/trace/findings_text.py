@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tilewise.emulator.check.wording import cell
-from tilewise.emulator.machine.findings import Finding, Kind, Severity
+from tilewise.emulator.machine.findings import STALE, Finding, Kind, Severity
 from tilewise.emulator.machine.lanes import Name
 from tilewise.emulator.source.source import Place
 from tilewise.i18n.messages import say
@@ -142,6 +142,8 @@ def sentence_of(f: Finding, language: str) -> str:
     key = f"finding.{f.kind}"
     if f.kind is Kind.RACE:
         key += f".{f.hazard}{'.blocks' if f.scope == 'between blocks' else ''}"
+    elif f.hazard == STALE:
+        key += ".stale"
     elif f.kind in (Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN):
         key += ".store" if f.access in ("store", "write") else ".load"
     return say(language, key, **_values(f, language))

@@ -15,7 +15,7 @@ from tilewise.emulator.host.options import REQUIRED, WHERE_POSSIBLE, Options, st
 from tilewise.emulator.host.process import run_program
 from tilewise.emulator.host.program_report import UNCONFINED, ProgramReport
 from tilewise.emulator.limits import Limits
-from tilewise.emulator.machine.findings import Basis, Finding, Kind, Severity
+from tilewise.emulator.machine.findings import STALE, Basis, Finding, Kind, Severity
 from tilewise.emulator.source.source import Source, read_source
 from tilewise.errors import KernelError, TilewiseError
 from tilewise.teaching.trace.launch import ENTRY, Run
@@ -145,6 +145,8 @@ def _correct(finding: Finding, shown: set[tuple[Kind, int]], launched: bool, who
         return finding
     if (finding.kind, finding.line) in shown:
         finding.basis = Basis.SEEN
+    elif finding.hazard == STALE:  # reported where the product is wrong, which that run does not know
+        pass
     elif launched and finding.basis is Basis.SEEN and finding.kind in BY_MAIN and (whole or finding.kind != Kind.RACE):
         finding.basis = Basis.OTHER_SIZES
     return finding

@@ -148,7 +148,7 @@ class Card:
     interpreted: float = 0.0  # estimated seconds that the interpreter has taken
     running: RunningKernel = field(default_factory=RunningKernel)
     progress: str = ""  # of the running launch, for the status line
-    phrase: Any = None  # writes the sentences of a kernel's findings
+    phrase: Any = None  # which of a kernel's findings are reported, with their sentences
 
     def __post_init__(self) -> None:
         name = self.session.options.card

@@ -45,9 +45,8 @@ class KernelRun:
 
 def record_findings(s: Session, collector: Collector, given: Arguments) -> None:
     """Add the interpreter's findings to those of the program; an assertion is a sticky error."""
-    for finding in collector.findings():
-        if s.cuda.phrase is not None:
-            s.cuda.phrase(finding, given)
+    found = collector.findings()
+    for finding in s.cuda.phrase(found, given) if found and s.cuda.phrase is not None else found:
         known = next((f for f in s.faults.kernel if _same(f, finding)), None)
         if known is None:
             _explain(finding, given)
