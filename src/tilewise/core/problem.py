@@ -134,6 +134,12 @@ class Problem:
         return self.algebra.result
 
     @once
+    def plain(self) -> bool:
+        """One product of its own dtype, stored as it is: what most are."""
+        options = self.return_arg or self.scaled or self.accumulate or self.unrounded or self.groups or self.ordered
+        return not (options or self.epilogue or self.members > 1 or self.result != self.dtype)
+
+    @once
     def in_place(self) -> bool:
         """Whether kernels can read M and N in place: no conversion, one register per value, no arg."""
         return self._one_dtype and self.algebra.partial.kind in "iuf" and not self.return_arg

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -12,8 +13,10 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Scratch
+from tilewise.core.tuning import class_of, preferred
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.shared.delegated import AnyStep
+from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.placed import Operands
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -140,6 +143,33 @@ def timed(tables: Iterable[Table]) -> Iterator[tuple[Any, float]]:
         for number, row in enumerate(table.rows.rows):
             if (seconds := table.formula(row, table.given)) < INFINITE:
                 yield table.config(number), seconds
+
+
+def tuned_class(kernel: str, p: Problem, aligned: bool) -> str:
+    """The key of the product's class in tuned tables; `aligned`: both operands are taken as they are."""
+    columns = along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
+    layouts = "".join("NT"[transposed] for transposed in columns)
+    return class_of(kernel, p.dtype.name, (p.m, p.k, p.n), layouts, aligned)
+
+
+def preferring_measured(
+    kernel: str,
+    class_of_problem: Callable[[Problem], str],
+    p: Problem,
+    machine: Machine,
+    timed: Callable[[], Iterable[tuple[Any, float]]],
+) -> tuple[float, Any] | None:
+    """The least expected seconds and their configuration, where a tuned table has the product's class: it decides
+    between configurations that are expected to be close."""
+    table = machine.tuned
+    if table is None or not table.measured(f"{kernel} {p.dtype.name}", (p.m, p.k, p.n)):
+        return None
+    key = class_of_problem(p)
+    if key not in table.entries:
+        return None
+    every = [(seconds, number, config) for number, (config, seconds) in enumerate(timed())]
+    seconds, best, chosen = preferred(every, key, table)
+    return seconds, replace(best, tuned=chosen)
 
 
 class CostModel(Protocol):

@@ -48,14 +48,14 @@ class Timed(Protocol):
 
 def corrected_seconds(plan: Timed) -> float:
     """The expected seconds, corrected by the card's calibration."""
-    table, p = plan.machine.tuned, plan.problem
-    fit = table.fits.get(plan.kernel) if table is not None and not (p.return_arg or p.scaled) else None
+    table, p, predicted = plan.machine.tuned, plan.problem, plan.predicted
+    fit = None if table is None or p.return_arg or p.scaled else table.fits.get(plan.kernel)
     if fit is None:
-        return plan.predicted
-    offset, slope = fit.kinds.get(kind(p), (0.0, 0.0))
-    values = features(plan)
-    error = sum(map(mul, fit.weights, values)) + offset + slope * values[TIME]
-    return max(plan.floor, plan.predicted * math.exp(min(fit.most, max(fit.least, error))))
+        return predicted
+    (name, known), time = _of_problem(p), _log_of_time(predicted)
+    offset, slope = fit.kinds.get(name, (0.0, 0.0))
+    error = sum(map(mul, fit.weights, (*known, time, plan.passes > 0))) + offset + slope * time
+    return max(plan.floor, predicted * math.exp(min(fit.most, max(fit.least, error))))
 
 
 def calibrated(plan: Plan) -> Plan:
@@ -64,7 +64,6 @@ def calibrated(plan: Plan) -> Plan:
     return plan if seconds == plan.predicted else plan.but(predicted=seconds)
 
 
-@lru_cache(maxsize=64)
 def kind(p: Problem) -> str:
     """Its kind of elements: those that run at one rate."""
     if p.dtype_m.kind == "f" and p.dtype_m.itemsize == 1:
@@ -81,10 +80,19 @@ TIME = -2  # the index of the expected time in `features`
 
 def features(plan: Timed) -> list[float]:
     """The regressors of a plan's error."""
-    return [*_problem_features(plan.problem), math.log2(max(plan.predicted * 1e6, 0.1)), plan.passes > 0]
+    return [*_of_problem(plan.problem)[1], _log_of_time(plan.predicted), plan.passes > 0]
 
 
-@lru_cache(maxsize=64)
+def _log_of_time(seconds: float) -> float:
+    return math.log2(max(seconds * 1e6, 0.1))
+
+
+@lru_cache(maxsize=64)  # the same for every family
+def _of_problem(p: Problem) -> tuple[str, tuple[float, ...]]:
+    """A problem's kind, and the regressors that do not depend on the plan."""
+    return kind(p), _problem_features(p)
+
+
 def _problem_features(p: Problem) -> tuple[float, ...]:
     m, n, k, members = (math.log2(max(extent, 1)) for extent in (p.m, p.n, p.k, p.members))
     short, cells, layouts = min(m, n), members + m + n, (p.layout_m, p.layout_n)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
@@ -120,18 +121,10 @@ def why_not_of_kind(can: Capabilities, p: Problem, machine: Machine) -> str | No
 
 def why_not_of_problem(can: Capabilities, p: Problem) -> str | None:
     """The part that depends on one problem; evaluated for every kernel and new shape."""
-    if p.return_arg or p.scaled or p.accumulate or p.unrounded or p.groups is not None or can.only_groups:
+    if not p.plain or can.only_groups:
         why = _why_not_of_options(can, p)
         if why is not None:
             return why
-    if p.ordered and not (can.ordered or (can.batch and p.reproducible == "batch")):
-        return "adds up in an order of its own: leave kernel= out, or reproducible="
-    if not can.fuses and p.epilogue:
-        return "stores products as they are: no epilogue"
-    if can.same_result and p.result != p.dtype:
-        return "multiplies {p.dtype} to {p.dtype}, not to {p.result}"
-    if not can.stacks and p.members > 1:
-        return "makes one product, and this is a stack of {p.members:,}"
     if not can.least_k <= p.k <= can.most_k:
         return "is for a k of {can.least_k} to {can.most_k}, and this is {p.shape}"
     if p.m * p.k * p.n > can.steps:
@@ -149,7 +142,7 @@ def why_not_of_problem(can: Capabilities, p: Problem) -> str | None:
 
 
 def _why_not_of_options(can: Capabilities, p: Problem) -> str | None:
-    """The part that depends on return_arg, scales, groups, accumulate and unrounded sums."""
+    """The part that depends on what is asked besides one product of its own dtype."""
     if p.return_arg and not can.tracks_arg:
         return "does not report which k won: leave kernel= out, or return_arg=True"
     if p.scaled and not can.scales:
@@ -162,6 +155,14 @@ def _why_not_of_options(can: Capabilities, p: Problem) -> str | None:
         return "stores P, and cannot add onto it"
     if p.unrounded and not can.unrounded:
         return "rounds its sums to {p.dtype}"
+    if p.ordered and not (can.ordered or (can.batch and p.reproducible == "batch")):
+        return "adds up in an order of its own: leave kernel= out, or reproducible="
+    if not can.fuses and p.epilogue:
+        return "stores products as they are: no epilogue"
+    if can.same_result and p.result != p.dtype:
+        return "multiplies {p.dtype} to {p.dtype}, not to {p.result}"
+    if not can.stacks and p.members > 1:
+        return "makes one product, and this is a stack of {p.members:,}"
     return None
 
 
@@ -176,11 +177,15 @@ def tensor_name(p: Problem, machine: Machine | None = None) -> str:
 def elements_of(p: Problem, machine: Machine) -> tuple[DType, DType]:
     """The dtypes of M and N as mma.sync multiplies them: 8-bit ones unchanged where P is int32 or a float (floats from
     Ada on); all others, and all on Hopper, are converted to the product's dtype first."""
-    pair, number = (p.dtype_m, p.dtype_n), arch_number(machine.arch)
-    names = {pair[0].name, pair[1].name}
-    integers = p.dtype.name == "int32" and names <= INTEGERS8
-    floats = number >= 89 and p.dtype.kind == "f" and p.dtype.itemsize < 8 and names <= FLOAT8.keys()
-    return pair if number != HOPPER and (integers or floats) else (p.dtype, p.dtype)
+    return _elements(p.dtype_m, p.dtype_n, p.dtype, arch_number(machine.arch))
+
+
+@lru_cache(maxsize=256)
+def _elements(dtype_m: DType, dtype_n: DType, product: DType, arch: int) -> tuple[DType, DType]:
+    names = {dtype_m.name, dtype_n.name}
+    integers = product.name == "int32" and names <= INTEGERS8
+    floats = arch >= 89 and product.kind == "f" and product.itemsize < 8 and names <= FLOAT8.keys()
+    return (dtype_m, dtype_n) if arch != HOPPER and (integers or floats) else (product, product)
 
 
 def _listed(can: Capabilities) -> str:

@@ -56,7 +56,7 @@ def _expected(family: Family, problem: Problem, machine: Machine, tile: int | No
     """The corrected time of its best plan, with `PASS_SECONDS` for each launch besides."""
     offer = family.offer(problem_for(family, problem), machine, tile)
     seconds = corrected_seconds(offer) + PASS_SECONDS * offer.passes
-    return after_epilogue(seconds, problem, machine) if problem.epilogue and not family.can.fuses else seconds
+    return seconds if problem.plain or family.can.fuses else after_epilogue(seconds, problem, machine)
 
 
 def _candidate_sets(problem: Problem, tile: int | None) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def _of_kind(kind: Kind, machine: Machine, among: str) -> list[Family]:
 
 def problem_for(family: Family, problem: Problem) -> Problem:
     """The problem as the family gets it: without the epilogue where a separate pass applies that."""
-    return problem if family.can.fuses or not problem.epilogue else problem.bare
+    return problem if problem.plain or family.can.fuses or not problem.epilogue else problem.bare
 
 
 def _family_plan(family: Family, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:

@@ -8,15 +8,14 @@ It is the tensor-core kernel of all cards from Turing on except Hopper, and of f
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 
 from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.problem import Layout, Problem
-from tilewise.core.tuning import class_of, preferred
-from tilewise.kernels.by_configs import Table, fastest, timed
+from tilewise.kernels.by_configs import Table, fastest, preferring_measured, timed, tuned_class
 from tilewise.kernels.capabilities import HOPPER, elements_of, tensor_name
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.mma_gemm.mma_sync.seconds import (
@@ -36,7 +35,6 @@ from tilewise.kernels.shared.layouts import (
     LONGEST_LINE,
     PACKED,
     REALIGNED,
-    along_columns,
     along_k,
     contiguous_lines,
     lines_of_long,
@@ -130,24 +128,15 @@ def in_the_set(
 def best_config(problem: Problem, machine: Machine, requested: bool = False) -> tuple[float, MmaConfig]:
     """The least expected seconds, and their configuration; `requested`: this kernel by its name, so that every tile
     counts."""
-    table = machine.tuned
-    sizes = problem.m, problem.k, problem.n
-    tuned_here = table is not None and table.measured(f"{KERNEL} {problem.dtype.name}", sizes)
-    key = tuning_class(problem) if tuned_here else ""
-    if table is None or key not in table.entries:
-        return fastest(tables(problem, machine, requested), problem.largest)
-    every = [(seconds, number, one) for number, (one, seconds) in enumerate(timed(tables(problem, machine)))]
-    seconds, best, tuned = preferred(every, key, table)
-    return seconds, replace(best, tuned=tuned)
+    known = preferring_measured(KERNEL, tuning_class, problem, machine, lambda: timed(tables(problem, machine)))
+    return known or fastest(tables(problem, machine, requested), problem.largest)
 
 
 def tuning_class(problem: Problem) -> str:
     """The key of the product's class in tuned tables."""
     p, size = problem, problem.dtype.itemsize
-    columns = along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
     starts = line_bytes(p.layout_m, p.m, p.k, size), line_bytes(p.layout_n, p.k, p.n, size)
-    layouts = "".join("NT"[transposed] for transposed in columns)
-    return class_of(KERNEL, p.dtype.name, (p.m, p.k, p.n), layouts, starts == (16, 16))
+    return tuned_class(KERNEL, p, starts == (16, 16))
 
 
 Pair = tuple[tuple[str, str], int]  # routes, bytes of a copy

@@ -20,14 +20,7 @@ from tilewise.errors import DtypeError
 from tilewise.kernels.shared.layouts import line_alignment, lines_of_long, long_lines
 from tilewise.kernels.simt_gemm.skinny import FEW
 from tilewise.kernels.simt_gemm.tiled.configs import Config, config_if_found, config_of
-from tilewise.kernels.simt_gemm.tiled.seconds import (
-    MAX_PIECES,
-    ONE_WAVE,
-    START_SECONDS,
-    Cuts,
-    cuts,
-    expected,
-)
+from tilewise.kernels.simt_gemm.tiled.seconds import START_SECONDS, Cuts, cuts, expected, pieces_of
 from tilewise.kernels.simt_gemm.tiled.tiles import GUARD_TILE, THREE_TILES, PlainTile, tiles_of
 from tilewise.system.machine_code import Row
 
@@ -181,7 +174,7 @@ def _tiled_choice(p: Problem, machine: Machine, among: Cuts, config: Config) -> 
     tile = tiles[at]
     tall, across = _but_thin(p, tile, thin)
     words, count = -(-p.k // config.per_word), -(-tall // tile.rows) * -(-across // tile.cols) * p.members
-    pieces = _pieces(words, tile, machine.units * tile.resident, count)[-1 if doublings == ONE_WAVE else doublings]
+    pieces = pieces_of(doublings, count, machine.units * tile.resident, -(-words // tile.depth))
     tail = _tail(words, tile, machine.units, count % machine.units, others) if others else None
     return Choice(config, tile, pieces, tall, across, least, packings[packing][0], tail)
 
@@ -245,20 +238,6 @@ def _may_be_thin(p: Problem, config: Config) -> tuple[bool, bool]:
         return False, False
     rows = p.m >= THIN_FROM and lines_of_long(p, False) is not None
     return rows, p.n >= THIN_FROM and lines_of_long(p, True) is not None
-
-
-def _pieces(words: int, tile: PlainTile, slots: int, tiles: int) -> list[int]:
-    """The candidates for pieces of k: more than one only where tiles do not fill the card, and up to two waves, so that
-    planes of sums stay small."""
-    phases = max(1, math.ceil(words / tile.depth))
-    made = [1]
-    if not tiles:
-        return made  # an empty P
-    while tiles < slots and tiles * made[-1] * 2 <= 2 * slots and made[-1] * 2 <= min(MAX_PIECES, phases // 4):
-        made.append(made[-1] * 2)
-    if made[-1] > 1 and slots // tiles <= made[-1]:
-        made.append(slots // tiles)  # one wave
-    return made
 
 
 def source_of_words(

@@ -46,7 +46,8 @@ def cuts(tiles: tuple[PlainTile, ...], whole_k: bool = False) -> Cuts:
 
 
 def pieces_of(doublings: int, tiles: int, slots: int, phases: int) -> int:
-    """Pieces of k after so many doublings; 0 where tiles fill the card, or k is too short."""
+    """Pieces of k after so many doublings, two waves at most, so that planes of sums stay small; 0 where tiles fill the
+    card, or k is too short."""
     pieces = 1
     if doublings > 0:
         if not tiles or tiles >= slots:

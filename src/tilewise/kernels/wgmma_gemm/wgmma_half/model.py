@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Iterable
 from functools import lru_cache
+from operator import itemgetter
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
-from tilewise.core.tuning import class_of, preferred
-from tilewise.kernels.by_configs import Table, chosen, fastest, timed
+from tilewise.kernels.by_configs import Table, chosen, fastest, preferring_measured, timed, tuned_class
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, batched, cluster_split_k, grouped, single, table
@@ -43,22 +43,27 @@ GROUPS = Condition(_groups, "stores groups as they are, and takes those along k 
 def tuning_class(problem: Problem) -> str:
     """The key of the product's class in tuned tables."""
     p = problem
-    columns = along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
     routes = route(p.layout_m, p.m, p.k, p.dtype, p.dtype), route(p.layout_n, p.k, p.n, p.dtype, p.dtype)
-    layouts = "".join("NT"[transposed] for transposed in columns)
-    return class_of(KERNEL, p.dtype.name, (p.m, p.k, p.n), layouts, routes == (AS_IT_IS, AS_IT_IS))
+    return tuned_class(KERNEL, p, routes == (AS_IT_IS, AS_IT_IS))
 
 
 def configs(problem: Problem, machine: Machine) -> list[TensorConfig]:
     """Every configuration."""
-    return _grouped_configs(problem) if problem.groups else [config for config, _ in timed(tables(problem, machine))]
+    return [config for config, _ in every(problem, machine)]
+
+
+def every(problem: Problem, machine: Machine) -> Iterable[tuple[TensorConfig, float]]:
+    """The same, each with its expected seconds."""
+    if not problem.groups:
+        return timed(tables(problem, machine))
+    return [(config, grouped.expected(config, problem, machine)) for config in _grouped_configs(problem)]
 
 
 def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
     """Expected seconds; infinite for a configuration that is not in the tables."""
     if problem.groups:
         return grouped.expected(config, problem, machine)
-    return next((time for other, time in timed(tables(problem, machine)) if other == config), math.inf)
+    return next((time for other, time in every(problem, machine) if other == config), math.inf)
 
 
 def tables(p: Problem, machine: Machine) -> list[Table]:
@@ -86,17 +91,8 @@ def best_config(problem: Problem, machine: Machine) -> tuple[float, TensorConfig
     """The least expected seconds, and their configuration; a tuned table decides between those that are close."""
     if problem.ordered:
         return chosen(tables(problem, machine), problem, fixed_parts(problem, machine.units))
-    tuned = machine.tuned
-    sizes = problem.m, problem.k, problem.n
-    tuned_here = tuned is not None and tuned.measured(f"{KERNEL} {problem.dtype.name}", sizes)
-    key = tuning_class(problem) if tuned_here else ""
-    known = tuned is not None and key in tuned.entries
-    if problem.groups:
-        every = [(config, expected(config, problem, machine)) for config in configs(problem, machine)]
-    elif known:
-        every = list(timed(tables(problem, machine)))
-    else:
-        return fastest(tables(problem, machine), problem.largest)
-    numbered = [(seconds, at, config) for at, (config, seconds) in enumerate(every)]
-    seconds, best, by_table = preferred(numbered, key, tuned)
-    return seconds, replace(best, tuned=True) if by_table else best
+    known = preferring_measured(KERNEL, tuning_class, problem, machine, lambda: every(problem, machine))
+    if known is None and problem.groups:
+        config, seconds = min(every(problem, machine), key=itemgetter(1))
+        return seconds, config
+    return known or fastest(tables(problem, machine), problem.largest)
