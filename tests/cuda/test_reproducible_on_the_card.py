@@ -7,7 +7,17 @@ import pytest
 
 import tilewise as tw
 from seeds import next_seed, sample_size
+from tilewise.arrays.card import default_stream
+from tilewise.backends.cuda.builders import build, workers_for
+from tilewise.backends.cuda.compile import missing
+from tilewise.backends.cuda.device import describe
 from tilewise.functions.fingerprint import known_products
+from tilewise.kernels.by_configs import timed
+from tilewise.kernels.recipes import recipe_of
+from tilewise.kernels.registry import family_named
+from tilewise.kernels.wgmma_gemm.k_major import model as k_major
+from tilewise.kernels.wgmma_gemm.wgmma_half import model as wgmma_half
+from tilewise.planning.launchers import run_plan
 
 torch = pytest.importorskip("torch")
 
@@ -122,6 +132,58 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(dtype, precision, shape):
     how = {"reproducible": "batch", "precision": precision}
     found, seen = rows_that_differ(M, N, ROWS, rng, **how)
     assert (found, seen) == (0, sum(ROWS))
+
+
+@pytest.mark.parametrize("level", ["batch", "everywhere"])
+@pytest.mark.parametrize(("dtype", "precision"), [("bfloat16", "high"), ("float32", "tf32"), ("float32", "high")])
+def test_a_captured_graph_has_the_bits_of_calls(dtype, precision, level):
+    """Of a product with parts of k, of few rows and of many."""
+    generator, number = torch.Generator("cuda").manual_seed(2), getattr(torch, dtype)
+    how = {"reproducible": level, "precision": precision}
+    for rows in (1, 5, 70, 600):
+        M, N = (torch.randn(s, device="cuda", generator=generator).to(number) for s in ((rows, 2100), (2100, 520)))
+        P = torch.empty(rows, 520, dtype=number, device="cuda")
+        tw.matmul(M, N, out=P, **how)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            tw.matmul(M, N, out=P, **how)
+        for _ in range(2):
+            M.copy_(torch.randn(M.shape, device="cuda", generator=generator))
+            want = tw.matmul(M, N, **how)
+            P.fill_(float("nan"))
+            graph.replay()
+            assert bits(P) == bits(want), rows
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "model"), [((4096, 1024), "bfloat16", wgmma_half), ((2000, 200), "float8_e4m3fn", k_major)]
+)
+def test_every_configuration_of_a_batch_has_the_same_bits(shape, dtype, model):
+    """Those that some number of rows may get, over numbers of many exponents."""
+    k, n = shape
+    generator, machine, plans = torch.Generator("cuda").manual_seed(3), describe("cuda:0"), []
+    M, N = (torch.randn(s, device="cuda", generator=generator) for s in ((300, k), (k, n)))
+    M *= torch.exp2(torch.randint(-8, 8, M.shape, device="cuda", generator=generator))
+    M, N = M.to(getattr(torch, dtype)), N.to(getattr(torch, dtype))
+    for rows in (1, 30, 300):
+        best = tw.plan(M[:rows], N, reproducible="batch")
+        family = family_named(best.family)
+        for config, _ in timed(model.tables(best.problem, machine)):
+            if config.in_order and config.splits == best.config.splits:
+                plans.append(family.pinned(best.problem, machine, config))
+    texts = {step.source for plan in plans for step in recipe_of(plan).steps if hasattr(step, "source")}
+    build(missing(texts, machine.arch), machine.arch, workers_for(len(texts)), lambda *_: None)
+    assert len(plans) > 10
+    for plan in plans:
+        rows = plan.problem.m
+        want = tw.matmul(M[:rows], N, reproducible="batch")
+        made = torch.empty_like(want)
+        torch.cuda.synchronize()
+        places = {name: x.data_ptr() for name, x in (("M", M), ("N", N), ("P", made))}
+        run_plan(plan, "cuda:0", default_stream("cuda:0"), **places)
+        torch.cuda.synchronize()
+        assert bits(made) == bits(want), plan.config
 
 
 def test_without_the_keyword_rows_do_depend_on_them():

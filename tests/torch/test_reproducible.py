@@ -70,3 +70,35 @@ def test_what_has_no_gradient_is_refused():
     for keywords in ({"bias": numbers(5)}, {"alpha": 2.0}, {"semiring": "min_plus"}, {"activation": "relu"}):
         with pytest.raises(UsageError, match="reproducible="):
             tw.matmul(M, N, reproducible="batch", **keywords)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")  # torch's own forward mode
+def test_transforms_of_torch_func_and_forward_mode():
+    A, B = torch.randn(5, 60), torch.randn(60, 4)
+
+    def loss(x):
+        return tw.matmul(x, B, reproducible="everywhere").square().sum()
+
+    x = A.clone().requires_grad_()
+    loss(x).backward()
+    assert torch.equal(torch.func.grad(loss)(A), x.grad)
+    rows = torch.func.vmap(torch.func.grad(loss))(A[:, None])
+    assert torch.equal(rows[:, 0], x.grad)
+    product = lambda x: tw.matmul(x, B, reproducible="everywhere")  # noqa: E731
+    P, tangent = torch.func.jvp(product, (A,), (2 * A,))
+    assert torch.equal(tangent, 2 * P)
+    assert torch.func.hessian(loss)(A[:1]).shape == (1, 60, 1, 60)
+    small = [x[:3, :3].double().requires_grad_() for x in (A, B)]
+    assert torch.autograd.gradcheck(
+        lambda M, N: tw.matmul(M, N, reproducible="batch"), small, check_forward_ad=True, check_batched_grad=True
+    )
+
+
+def test_products_have_autocasts_dtype():
+    A, B = torch.randn(5, 600), torch.randn(600, 4)
+    want = tw.matmul(A.bfloat16(), B.bfloat16(), reproducible="everywhere")
+    x = A.clone().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for left in (A, x):
+            assert torch.equal(tw.matmul(left, B, reproducible="everywhere"), want)
+    assert tw.matmul(A, B, reproducible="everywhere").dtype == torch.float32

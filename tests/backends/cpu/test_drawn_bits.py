@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from pathlib import Path
+
 import pytest
 
 import tilewise as tw
@@ -33,3 +37,15 @@ def test_budgets_and_chunks_do_not_change_them(kind, by):
         pytest.importorskip("dask.array")
     products = drawn_batch(next_seed(), 0, accumulates=False, count=sample_size(60))
     assert digest_of(Multiplier(kind, by, "cpu"), products) == digest_of(Multiplier(kind, "matmul", "cpu"), products)
+
+
+@pytest.mark.emulated
+def test_known_products_have_their_bits_on_the_other_architecture(tmp_path):
+    """NEON's kernels on x86-64, compiled and executed by an emulated Python."""
+    python = os.environ["TILEWISE_EMULATED_PYTHON"]
+    source = str(Path(tw.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source, "TILEWISE_CACHE_DIR": str(tmp_path)}
+    command = [python, "-m", "tilewise.cli.main", "verify-bits"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "200" in done.stdout + done.stderr
