@@ -12,22 +12,16 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
-from tilewise.core.recipe import Scratch
 from tilewise.core.tuning import class_of, preferred
 from tilewise.kernels.family import Family, Offer, own_tiles
-from tilewise.kernels.shared.delegated import AnyStep
 from tilewise.kernels.shared.layouts import along_columns
-from tilewise.kernels.shared.placed import Operands
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
-
-Recipe = Callable[[Plan, Operands, Scratch], Sequence[AnyStep]]
 
 
 class ByConfigs(Family):
     """A family defines configurations with their expected seconds, the tiling of P, and notes for people."""
 
     tensor: ClassVar[bool] = False  # tiles of P are made by tensor cores
-    make: ClassVar[Recipe]  # a plan's launches
 
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, Any]:
         """The least expected seconds, and their configuration; `kernel`: requested by name."""
@@ -84,9 +78,6 @@ class ByConfigs(Family):
 
     def kernel_of(self, config: Any) -> str:
         return self.name
-
-    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[AnyStep]:
-        return type(self).make(plan, given, scratch)
 
     def pinned(self, problem: Problem, machine: Machine, config: Any) -> Plan:
         return self.planned(problem, machine, None, None, self.seconds(config, problem, machine), config)
@@ -197,13 +188,6 @@ class Tabled(ByConfigs):
         """Infinite for a configuration that is not in the tables."""
         every = timed(self.tables(problem, machine))
         return next((seconds for one, seconds in every if one == config), INFINITE)
-
-
-class Single(ByConfigs):
-    """A family with one configuration."""
-
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return ()
 
 
 def cluster_note(config: Any) -> list[str]:

@@ -34,7 +34,7 @@ class SlicedK(Tabled):
 
     name = sliced.KERNEL
     kernels: ClassVar = {name: sliced.IDEA}
-    make: ClassVar = recipe.of_sliced_k
+    launches = staticmethod(recipe.of_sliced_k)
     can = Capabilities(
         AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("ieee", "high"),
         plus_times=True, steps=sliced.LARGEST, problem=(sliced.NEAR,), stores_anywhere=True, precisions=("ieee",),
@@ -66,7 +66,7 @@ class ShortK(Tabled):
 
     name = short.KERNEL
     kernels: ClassVar = {name: short.IDEA}
-    make: ClassVar = recipe.of_short_k
+    launches = staticmethod(recipe.of_short_k)
     can = Capabilities(
         AMPERE, dtypes=(*HALVES, "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
         accumulates=False, least_k=1, problem=(short.SHORT,), precisions=("tf32",), stacks=False,
@@ -106,7 +106,7 @@ class HalfDots(HalvesAnywhere):
 
     name = dots.KERNEL
     kernels: ClassVar = {name: dots.IDEA}
-    make: ClassVar = recipe.of_half_dots
+    launches = staticmethod(recipe.of_half_dots)
     can = Capabilities(
         HOPPER, dtypes=HALVES, one_dtype=True, plus_times=True, unrounded=False, stacks=False, few=MOST_FEW,
         problem=(Condition(lambda p: bool(dots.sides(p)), "reads an operand whose k is contiguous"),),
@@ -126,7 +126,7 @@ class DirectHalf(HalvesAnywhere):
 
     name = stacked.KERNEL
     kernels: ClassVar = {name: stacked.IDEA}
-    make: ClassVar = recipe.of_direct_half
+    launches = staticmethod(recipe.of_direct_half)
     can = Capabilities(
         AMPERE, dtypes=HALVES, one_dtype=True, plus_times=True, unrounded=False, groups=("rows",), contiguous=True,
         problem=(Condition(lambda p: not (p.groups and (p.accumulate or p.epilogue)), "stores groups as they are"),),

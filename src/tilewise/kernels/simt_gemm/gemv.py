@@ -23,7 +23,7 @@ DEEP = 512  # k of a stack's members from which the model holds
 class Gemv(ByConfigs):
     name = "gemv"
     kernels: ClassVar = model.IDEAS
-    make: ClassVar = launches
+    launches = staticmethod(launches)
     can = Capabilities(one_dtype=True, few=model.FEW, tracks_arg=True, precisions=("ieee",))
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:

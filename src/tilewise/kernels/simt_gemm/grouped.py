@@ -14,7 +14,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Groups, Problem
 from tilewise.core.recipe import Launch, Recipe, Scratch
-from tilewise.kernels.by_configs import Single
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.groups import OFFSETS, expected_tiles, most_tiles, render_walk, walk_launch
@@ -34,7 +34,7 @@ MEMBERS = Condition(
 )
 
 
-class Grouped(Single):
+class Grouped(ByConfigs):
     name = "grouped"
     kernels: ClassVar = {
         name: "blocks find their group's rows on the card and make 64x64 of P by tiles in shared memory, any algebra"

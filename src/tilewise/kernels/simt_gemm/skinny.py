@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 
+from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.semiring import Algebra
-from tilewise.core.machine import Machine
+from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.shared.halves import halves_on_hopper
 from tilewise.kernels.shared.layouts import line_alignment, lines_of_long
 from tilewise.kernels.shared.steps import binary, step_slots
 from tilewise.kernels.simt_gemm.tiled.configs import Config
@@ -177,6 +177,12 @@ def skinny_choices(problem: Problem, machine: Machine, kernel: str | None = None
         if tile is not None and kernel in (None, tile.kernel):
             found.append((skinny_seconds(p, machine, tile), tile))
     return found
+
+
+def halves_on_hopper(p: Problem, machine: Machine) -> bool:
+    """Whether wgmma takes the product, whatever its layout: then the GEMV kernels have fewer texts."""
+    halves = p.dtype.itemsize == 2 and p.dtype.kind == "f" and is_plus_times(p.semiring)
+    return halves and arch_number(machine.arch) == 90 and not p.unrounded
 
 
 def dots_held(problem: Problem, machine: Machine) -> tuple[int, ...]:

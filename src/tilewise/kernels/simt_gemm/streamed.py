@@ -16,7 +16,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Scratch
-from tilewise.kernels.by_configs import ByConfigs, Single
+from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.placed import Operands
@@ -69,7 +69,7 @@ SMALL = Condition(
 )
 
 
-class Cells(Single):
+class Cells(ByConfigs):
     name = "cells"
     kernels: ClassVar = {
         name: "a thread computes a few cells of P from the caches: small products, and stacks of thousands of them"

@@ -52,7 +52,7 @@ class WgmmaHalf(OnHopper):
 
     name = half.KERNEL
     kernels: ClassVar = {name: half.IDEA}
-    make: ClassVar = half_recipe.launches
+    launches = staticmethod(half_recipe.launches)
     can = Capabilities(
         HOPPER, own_arch=True, dtypes=HALVES, plus_times=True, groups=("rows", "k"),
         problem=(half.UNROUNDED, half.GROUPS), fuses=True, batch=True,
@@ -102,13 +102,11 @@ class KMajor(OnHopper, Tabled):
 
     name = k_major.KERNEL
     kernels: ClassVar = {name: k_major.IDEA}
-    make: ClassVar = k_major_recipe.launches
+    launches = staticmethod(k_major_recipe.launches)
     can = Capabilities(HOPPER, own_arch=True, plus_times=True, kind=k_major.KIND, scales=True, batch=True)
 
     model: ClassVar = k_major
-
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return ()  # its table has no classes
+    configurations = ByConfigs.configurations  # none: its table has no classes
 
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         kind = k_major.kind_of(problem)
@@ -131,14 +129,12 @@ class BF16x6(OnHopper, Tabled):
 
     name = six.KERNEL
     kernels: ClassVar = {name: six.IDEA}
-    make: ClassVar = six_recipe.launches
+    launches = staticmethod(six_recipe.launches)
     can = Capabilities(HOPPER, own_arch=True, dtypes=("float32",), float32_as=("high", "tf32"), plus_times=True)
     falls_back = True
 
     model: ClassVar = six
-
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return ()  # its table has no classes
+    configurations = ByConfigs.configurations  # none: its table has no classes
 
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         return limits_of(six.PRODUCTS * problem.steps / machine.tensor_rate("bfloat16"), problem, machine)
@@ -182,7 +178,7 @@ class ReadOnce(OnHopper, Tabled):
 
     name = once.KERNEL
     kernels: ClassVar = {name: once.IDEA}
-    make: ClassVar = once_recipe.launches
+    launches = staticmethod(once_recipe.launches)
     can = Capabilities(
         HOPPER, own_arch=True, dtypes=("float32",), one_dtype=True, same_result=True, float32_as=("high", "tf32"),
         plus_times=True, stacks=False, few=once.MOST_FEW, problem=(once.ONTO_P, once.LONG_SIDE),
@@ -215,7 +211,7 @@ class BulkLines(Tabled):
 
     name, tensor = bulk.KERNEL, True
     kernels: ClassVar = {name: bulk.IDEA}
-    make: ClassVar = bulk_recipe.launches
+    launches = staticmethod(bulk_recipe.launches)
     can = Capabilities(
         HOPPER, own_arch=True, dtypes=(*HALVES, "float32"), one_dtype=True, same_result=True, float32_as=("tf32",),
         plus_times=True, accumulates=False, unrounded=False, least_k=1, contiguous=True,

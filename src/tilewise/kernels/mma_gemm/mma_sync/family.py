@@ -22,7 +22,7 @@ from tilewise.kernels.shared.triangle import symmetric_note
 class MmaSync(Tabled):
     name = mma.KERNEL
     kernels: ClassVar = {name: mma.IDEA}
-    make: ClassVar = launches
+    launches = staticmethod(launches)
     can = Capabilities(
         TURING, tensor_cores=True, since=tuple((name, atom.since) for name, atom in ATOMS.items()),
         float32_as=("tf32",), plus_times=True, fuses=True,

@@ -19,7 +19,7 @@ from tilewise.kernels.simt_gemm.tiled.texts import texts as every_plain
 class Plain(ByConfigs):
     name = model.KERNEL
     kernels: ClassVar = {name: model.IDEA}
-    make: ClassVar = launches
+    launches = staticmethod(launches)
     can = Capabilities(tracks_arg=True, precisions=("ieee",), ordered=True)
 
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, Choice]:

@@ -13,8 +13,9 @@ from tilewise.core.machine import Machine
 from tilewise.core.recipe import Address, Launch, Recipe
 from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.text import assembled
+from tilewise.kernels.simt_gemm.tiled.configs import Config
 from tilewise.kernels.simt_gemm.tiled.model import KERNEL, k_each
-from tilewise.kernels.simt_gemm.tiled.text import GROUP, PLAIN_FILES
+from tilewise.kernels.simt_gemm.tiled.text import PLAIN_FILES, Form, macros_of
 from tilewise.kernels.simt_gemm.tiled.tiles import TILES, PlainTile
 
 
@@ -75,17 +76,9 @@ def structured_plan(algebra: StructuredAlgebra, machine: Machine, m: int, k: int
 
 @lru_cache(maxsize=256)
 def render(algebra: StructuredAlgebra, tile: PlainTile) -> str:
-    quad = 16 // value_bytes(algebra.dtypes)
-    defines: dict[str, object] = {
-        "BLOCK_M": tile.rows, "BLOCK_N": tile.cols, "GROUP": GROUP, "TAIL": 0,
-        "WARPS_M": tile.warps_m, "WARPS_N": tile.warps_n, "LANES_M": tile.lanes_m, "LANES_N": tile.lanes_n,
-        "TM": tile.tm, "TN": tile.tn, "DEPTH": tile.depth, "UNROLL": tile.unroll, "STAGES": tile.stages,
-        "RESIDENT": tile.resident, "M_ALONG_K": 0, "N_ALONG_K": 0, "VECTOR_M": quad, "VECTOR_N": quad, "P_ALIGNED": 1,
-        "ACCUMULATE": 0, "PAIRS": 0, "ARG": 0, "ORDER(row, i)": "(i)",
-        "BOUNDS": "__launch_bounds__(THREADS, RESIDENT)",
-        "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
-    }  # fmt: skip
-    return assembled(structured_prelude(algebra), defines, "", PLAIN_FILES)
+    word = value_bytes(algebra.dtypes)
+    form = Form(Config("each", word, 1, 0, slots(algebra)), False, False, 16 // word, 16 // word, True, False)
+    return assembled(structured_prelude(algebra), macros_of(tile, form), "", PLAIN_FILES)
 
 
 @KeyedRenderer

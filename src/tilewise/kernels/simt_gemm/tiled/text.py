@@ -47,19 +47,7 @@ class Form:
 @KeyedRenderer
 def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
     """The tiled kernel."""
-    config = form.config
-    bounded = tile.registers and not (form.m_along_k or form.n_along_k)  # transposing copies take more registers
-    defines: dict[str, object] = {
-        **_blocks(tile), "TAIL": form.tail,
-        "WARPS_M": tile.warps_m, "WARPS_N": tile.warps_n, "LANES_M": tile.lanes_m, "LANES_N": tile.lanes_n,
-        "TM": tile.tm, "TN": tile.tn, "DEPTH": tile.depth, "UNROLL": tile.unroll, "STAGES": tile.stages,
-        "RESIDENT": tile.resident, "M_ALONG_K": form.m_along_k, "N_ALONG_K": form.n_along_k,
-        "VECTOR_M": form.vector_m, "VECTOR_N": form.vector_n, "P_ALIGNED": form.p_aligned,
-        "ACCUMULATE": form.accumulate, "PAIRS": config.name == "three", "ARG": config.name == "where",
-        "ORDER(row, i)": "((row) % 2 ? TN - 1 - (i) : (i))" if tile.zigzag else "(i)",
-        "BOUNDS": f"__maxnreg__({tile.registers})" if bounded else "__launch_bounds__(THREADS, RESIDENT)",
-        "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
-    }  # fmt: skip
+    config, defines = form.config, macros_of(tile, form)
     if form.ordered:
         steps = ordered_step_text(algebra, config, form.accumulate)
         chain = CHAIN if is_plus_times(algebra.semiring) else 0
@@ -67,6 +55,22 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
         return text if chain else without(text, "CHAIN")
     steps = step_text(algebra, config, form.accumulate, form.split)
     return without(assembled(steps, defines, "", PLAIN_FILES), "CHAIN")
+
+
+def macros_of(tile: PlainTile, form: Form) -> dict[str, object]:
+    """The macros of `plain.cu`."""
+    bounded = tile.registers and not (form.m_along_k or form.n_along_k)  # transposing copies take more registers
+    return {
+        **_blocks(tile), "TAIL": form.tail,
+        "WARPS_M": tile.warps_m, "WARPS_N": tile.warps_n, "LANES_M": tile.lanes_m, "LANES_N": tile.lanes_n,
+        "TM": tile.tm, "TN": tile.tn, "DEPTH": tile.depth, "UNROLL": tile.unroll, "STAGES": tile.stages,
+        "RESIDENT": tile.resident, "M_ALONG_K": form.m_along_k, "N_ALONG_K": form.n_along_k,
+        "VECTOR_M": form.vector_m, "VECTOR_N": form.vector_n, "P_ALIGNED": form.p_aligned,
+        "ACCUMULATE": form.accumulate, "PAIRS": form.config.name == "three", "ARG": form.config.name == "where",
+        "ORDER(row, i)": "((row) % 2 ? TN - 1 - (i) : (i))" if tile.zigzag else "(i)",
+        "BOUNDS": f"__maxnreg__({tile.registers})" if bounded else "__launch_bounds__(THREADS, RESIDENT)",
+        "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
+    }  # fmt: skip
 
 
 def _blocks(tile: PlainTile) -> dict[str, object]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines, line_alignment
 from tilewise.kernels.shared.residency import UNIT_SHARED
-from tilewise.kernels.wgmma_gemm.bulk_lines.seconds import FIELDS
 from tilewise.system.machine_code import Row
 
 KERNEL = "bulk_lines"
@@ -100,7 +98,7 @@ def is_even(p: Problem) -> bool:
 def pitch_of(lead: int, length: int, near: float, more: Row, at: int) -> int:
     """Bytes from row to row in a stage, of rows of `length` bytes that lie `lead` apart: as in memory where that is not
     much more and `near` (its banks are not all the same ones), else as far as their copies need and `more` from `at` on
-    says (`_further`)."""
+    says (`further`)."""
     if near > 0.0 and length <= lead and lead <= WHOLE * length + 16:
         return lead
     least = length + ROUNDING
@@ -185,13 +183,13 @@ def stage_of(g: Given, tile: BulkTile, depth: int) -> Stage:
     held = _rounded(depth, g.cores.step)
     for lead, along, rows, extent in ((g.lead_m, g.m_along, tile.rows, g.m), (g.lead_n, g.n_along, tile.cols, g.n)):
         length = (depth if along else min(extent, rows)) * size
-        pitch = pitch_of(lead, length, _near(lead, along, g.cores), _further(lead % 16, along, g.cores), 0)
+        pitch = pitch_of(lead, length, near(lead, along, g.cores), further(lead % 16, along, g.cores), 0)
         made.append((pitch, region_of(rows, size, along, pitch, held)))
     (pitch_m, region_m), (pitch_n, region_n) = made
     return Stage(pitch_m, pitch_n, region_m, region_m + region_n)
 
 
-def _near(lead: int, along: bool, cores: Cores) -> bool:
+def near(lead: int, along: bool, cores: Cores) -> bool:
     return _of_one_bank(lead % 128, along, cores) <= MOST_CONFLICTS
 
 
@@ -243,24 +241,6 @@ def tiles_of(g: Given, tile: BulkTile) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=512)
-def _further(lead: int, along: bool, cores: Cores) -> tuple[int, ...]:
+def further(lead: int, along: bool, cores: Cores) -> tuple[int, ...]:
     """What pitches of `lead` and 0, 16, … 112 bytes more, over 128, grow by."""
     return tuple(_more((lead + 16 * more) % 128, along, cores) for more in range(8))
-
-
-def row_of_given(g: Given, figures: Any, units: int, most_cuts: int) -> Row:
-    """The same as numbers, as `seconds.py` names them."""
-    return (
-        g.members, g.m, g.k, g.n, *g.cores, g.m_along, g.n_along, g.lead_m, g.lead_n, g.odd_p, g.least, units,
-        _near(g.lead_m, g.m_along, g.cores), _near(g.lead_n, g.n_along, g.cores), most_cuts,
-        *_further(g.lead_m % 16, g.m_along, g.cores),
-        *_further(g.lead_n % 16, g.n_along, g.cores), *(getattr(figures, name) for name in FIELDS),
-    )  # fmt: skip
-
-
-def row_of_tile(tile: BulkTile) -> Row:
-    return tile.rows, tile.cols, tile.warps_m, tile.warps_n, tile.producers, tile.resident
-
-
-def figures_of(p: Problem) -> Any:
-    return coefficients("bulk_lines half" if p.dtype.itemsize == 2 else "bulk_lines tf32")
