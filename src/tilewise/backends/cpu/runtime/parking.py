@@ -6,16 +6,16 @@ Waking a thread takes as long as a small product, so no thread wakes more than t
 from __future__ import annotations
 
 from tilewise.backends.cpu.runtime import pool_layout as pool
-from tilewise.backends.cpu.runtime.placing import move_off_caller_core, record_worker_core, restore_affinity
+from tilewise.backends.cpu.runtime.placing import avoid_caller_core
 from tilewise.backends.cpu.runtime.systems import System
 from tilewise.system.llvm_text import IRFunction
 
 PATIENCE = 8  # a worker spins this many times longer while a job that it helped with is open: the next may follow
 
 
-def parking(system: System, always: bool) -> list[IRFunction]:
-    """For a module that has `pause`; `always`: see `placing.move_off_caller_core`."""
-    return [_pauses(), _wake(system, always), _wake_next(), _park(system), _spin()]
+def parking(system: System) -> list[IRFunction]:
+    """For a module that has `pause`."""
+    return [_pauses(), _wake(system), _wake_next(), _park(system), _spin()]
 
 
 def _pauses() -> IRFunction:
@@ -32,7 +32,7 @@ def parking_slot(f: IRFunction, worker: str | int) -> tuple[str, str, str]:
     return mark, f.at("i64", mark, pool.LOCK), f.at("i64", mark, pool.CONDITION)
 
 
-def _wake(system: System, always: bool) -> IRFunction:
+def _wake(system: System) -> IRFunction:
     """Wake a parked worker. The worker sets its mark, then reads the state; the waker opens the job, then reads the
     mark: one of the two sees the other's write. The thread that clears the mark signals the condition."""
     f = IRFunction("wake", "ptr pool, i64 worker")
@@ -43,7 +43,7 @@ def _wake(system: System, always: bool) -> IRFunction:
     taken = f.test("ne", f.op(f"atomicrmw xchg ptr {mark}, i64 0 seq_cst"), 0)
     f.branch(taken, ours, done)
     system.acquire(f, lock)  # the worker holds it until it sleeps
-    move_off_caller_core(f, system.cores_of_threads, mark, always)
+    avoid_caller_core(f, system.cores_of_threads, mark)
     system.release(f, lock)
     system.wake_all(f, condition)
     f.goto(done)
@@ -69,7 +69,6 @@ def _park(system: System) -> IRFunction:
     f = IRFunction("park", "ptr pool, i64 worker, i64 seen")
     mark, lock, condition = parking_slot(f, "%worker")
     system.acquire(f, lock)
-    record_worker_core(f, system.cores_of_threads, mark)
     look, nap, up = f.label("look"), f.label("nap"), f.label("up")
     f.goto(look)
     f.start(look)
@@ -80,7 +79,6 @@ def _park(system: System) -> IRFunction:
     f.goto(look)
     f.start(up)
     f.do(f"store atomic i64 0, ptr {mark} seq_cst, align 8")
-    restore_affinity(f, system.cores_of_threads, mark)
     system.release(f, lock)
     return f
 

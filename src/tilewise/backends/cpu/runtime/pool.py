@@ -12,7 +12,8 @@ from typing import Any
 
 from tilewise.backends.cpu.kernels.shared.job import job_of
 from tilewise.backends.cpu.runtime import compile, threadpools
-from tilewise.backends.cpu.runtime.pool_layout import SPIN, pool_size
+from tilewise.backends.cpu.runtime.placing import core_sets
+from tilewise.backends.cpu.runtime.pool_layout import MASK, MASK_SIZE, SLOT_SIZE, SLOTS, SPARE, SPIN, pool_size
 from tilewise.backends.cpu.runtime.systems import system_of
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.backends.cpu.runtime.workers import pool_module
@@ -50,11 +51,20 @@ class Pool:
         self.address = (ctypes.addressof(self.memory) + 63) // 64 * 64
         rounds = CROWDED if workers + 1 > available_cores() else max(CROWDED, round(SPINS / _pause_seconds()))
         ctypes.c_int64.from_address(self.address + 8 * SPIN).value = rounds
+        for thread, cores in enumerate(core_sets(_allowed_cores(), workers + 1)):
+            mask = SLOTS + SLOT_SIZE * (thread - 1) + MASK if thread else SPARE
+            ctypes.memmove(self.address + 8 * mask, cores.to_bytes(8 * MASK_SIZE, "little"), 8 * MASK_SIZE)
         self.workers = int(native()["start"](self.address, workers))
 
     def stop(self) -> None:
         native()["stop"](self.address, self.workers)
         self.workers = 0
+
+
+def _allowed_cores() -> list[int]:
+    """Those that workers may be placed on; none where the system cannot place threads."""
+    placed = system_of().cores_of_threads
+    return placed.allowed() if placed is not None else []
 
 
 @lru_cache(maxsize=1)

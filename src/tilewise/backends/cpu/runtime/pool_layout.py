@@ -10,12 +10,13 @@ STATE, NEXT, TASK, JOB, COUNT, LIMIT = 0, 8, 16, 17, 18, 19
 SPIN, QUIT, IDENTITY, SIZE, BUSY, THREADS = 24, 25, 26, 27, 28, 32  # SPIN: rounds of `pause` before a worker parks
 SHARES, LEFT = THREADS + 1024, 20  # each worker's next task, on a cache line of its own; and the number of tasks left
 SHARED = 64  # with more workers tasks are taken from one counter
-SLOTS = SHARES + 8 * SHARED  # where each worker parks
-# fields of a slot: whether the worker parks, its lock and condition variable, the core it parked on, its thread,
-# whether its affinity was changed, and the cores it may use
-SLOT_SIZE, LOCK, CONDITION, CORE, WORKER_THREAD, MOVED, MASK = 48, 1, 9, 16, 17, 18, 24
 MASK_SIZE = 16  # fields of a mask: 1024 cores
-CALLER_CORE, PREVIOUS_CORE = 29, 30  # the calling thread's core, plus 1, and the one it was on before that
+SPARE = SHARES + 8 * SHARED  # the mask of cores that are no worker's
+SLOTS = SPARE + MASK_SIZE  # where each worker parks
+# fields of a slot: whether the worker parks, its lock and condition variable, its thread, the caller's core (plus 1)
+# that it was moved off, and the mask of its cores
+SLOT_SIZE, LOCK, CONDITION, WORKER_THREAD, AVOIDED, MASK = 48, 1, 9, 17, 18, 24
+CALLER_CORE = 29  # the calling thread's core, plus 1
 ANY_ORDER = 1 << 32  # flag in a job's limit: no task waits for another
 
 

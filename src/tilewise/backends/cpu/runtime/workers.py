@@ -12,7 +12,7 @@ from __future__ import annotations
 from tilewise.backends.cpu.kernels.shared.job import JOB_FIELDS, STACK_BYTES
 from tilewise.backends.cpu.runtime import pool_layout as pool
 from tilewise.backends.cpu.runtime.parking import parking, parking_slot
-from tilewise.backends.cpu.runtime.placing import record_caller_core
+from tilewise.backends.cpu.runtime.placing import record_caller_core, settle
 from tilewise.backends.cpu.runtime.systems import System, system_of
 from tilewise.backends.cpu.runtime.target import Target, is_arm
 from tilewise.system.llvm_text import IRFunction, module
@@ -21,8 +21,15 @@ from tilewise.system.llvm_text import IRFunction, module
 def pool_module(target: Target, system: System | None = None) -> str:
     system = system or system_of()
     take = [_deal(), _take_shares(), _take()]
-    parked = parking(system, always=_arm(target))
-    functions = [pause_function(target), *parked, *take, _work(), _submit(system), _start(system), _stop(system)]
+    functions = [
+        pause_function(target),
+        *parking(system),
+        *take,
+        _work(system),
+        _submit(system),
+        _start(system),
+        _stop(system),
+    ]
     return module([*functions, _serial(), _run(), _launch(), *map(_launch_arrays, (False, True))])
 
 
@@ -103,7 +110,7 @@ def _take() -> IRFunction:
     return f
 
 
-def _work() -> IRFunction:
+def _work(system: System) -> IRFunction:
     """A worker's loop: wait for a new job, join it if it is still open, take tasks, leave it."""
     f = IRFunction("work", "ptr pool", public=True, result="ptr")
     worker = f.add(f.op(f"atomicrmw add ptr {pool.field(f, pool.IDENTITY)}, i64 1 seq_cst"), 1)
@@ -113,6 +120,7 @@ def _work() -> IRFunction:
     )
     f.store("i64", 0, seen)
     f.store("i64", 0, helped)
+    settle(f, system.cores_of_threads, parking_slot(f, worker)[0])
     f.goto(wait)
     f.start(wait)
     f.store("i64", rounds, left)
