@@ -120,12 +120,13 @@ def fastest(tables: Iterable[Table], largest: int) -> tuple[float, Any]:
     return seconds, table.config(number)
 
 
-def chosen(tables: Iterable[Table], problem: Problem, parts: int = 1) -> tuple[float, Any]:
-    """The same; where a problem's sums have an order, of those that cut k into so many parts, each a chain."""
-    if not problem.ordered:
-        return fastest(tables, problem.largest)
-    able = ((seconds, config) for config, seconds in timed(tables) if config.in_order and config.splits == parts)
-    return min(able, key=itemgetter(0))
+def chosen(tables: Sequence[Table], problem: Problem, parts: int = 1) -> tuple[float, Any]:
+    """The same; where a problem's sums have an order, of those that cut k into so many parts, each a chain. (An empty P
+    may have none of them.)"""
+    able: list[tuple[float, Any]] = []
+    if problem.ordered:
+        able = [(time, config) for config, time in timed(tables) if config.in_order and config.splits == parts]
+    return min(able, key=itemgetter(0)) if able else fastest(tables, problem.largest)
 
 
 def timed(tables: Iterable[Table]) -> Iterator[tuple[Any, float]]:
@@ -166,7 +167,7 @@ def preferring_measured(
 class CostModel(Protocol):
     """A module of a cost model."""
 
-    def tables(self, problem: Problem, machine: Machine, /) -> Iterable[Table]:
+    def tables(self, problem: Problem, machine: Machine, /) -> Sequence[Table]:
         """Tables of every configuration for the problem."""
 
 
@@ -175,7 +176,7 @@ class Tabled(ByConfigs):
 
     model: ClassVar[CostModel]
 
-    def tables(self, problem: Problem, machine: Machine) -> Iterable[Table]:
+    def tables(self, problem: Problem, machine: Machine) -> Sequence[Table]:
         return self.model.tables(problem, machine)
 
     def search(self, problem: Problem, machine: Machine) -> tuple[float, Any]:

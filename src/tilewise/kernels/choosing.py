@@ -107,8 +107,9 @@ def competing(problem: Problem, machine: Machine, tile: int | None) -> list[Fami
             seen = problem_for(family, problem)
             if why_not_of_problem(family.can, seen) is None and family.takes(seen, machine):
                 taking.append(family)
-        if problem.reproducible == "batch":  # one family for every m
-            taking = [family for family in taking if family.can.batch] or taking
+        if problem.reproducible == "batch" and problem.ordered:  # one family for every m
+            fixed = [family for family in taking if (family.can.batch if problem.k else family.can.ordered)]
+            taking = fixed or taking
         if taking:
             return taking
     return []

@@ -144,6 +144,25 @@ def test_with_an_order_of_sums_k_and_n_alone_decide_how_k_is_cut(shape):
     assert found == {expected.get(shape, 1)}
 
 
+def test_an_empty_product_with_an_order_of_sums_has_a_plan():
+    for dtype, m, n in product(("bfloat16", "float32"), (0, 5), (0, 5)):
+        make_plan(problem_of_shape(m, 4096, n, dtype, precision="tf32", reproducible="batch"), H200)
+    for level in (None, "batch"):
+        p = problem_of_shape(3, 40, 30, "bfloat16", reproducible=level)
+        layouts = [x._replace(stack=(step,)) for x, step in ((p.layout_m, 120), (p.layout_n, 1200), (p.layout_p, 90))]
+        recipe_of(
+            make_plan(replace(p, stack=(0,), layout_m=layouts[0], layout_n=layouts[1], layout_p=layouts[2]), H200)
+        )
+    for m in (1, 4000):  # of one family, which adds nothing to what P holds
+        assert make_plan(problem_of_shape(m, 0, 4000, "bfloat16", reproducible="batch"), H200).kernel == "plain"
+
+
+def test_integers_need_no_order():
+    for shape in ((5, 6, 7), (600, 700, 800)):
+        p = problem_of_shape(*shape, "int8", reproducible="batch")
+        assert make_plan(p, H200).kernel == make_plan(replace(p, reproducible=None), H200).kernel
+
+
 def test_plans_choose_it_for_halves_on_hopper_alone():
     large = problem_of_shape(4096, 4096, 4096, "bfloat16")
     assert make_plan(large, H200).kernel == "wgmma_half"

@@ -137,7 +137,7 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
     n_by_classes = bool(alignment_classes.configs(p))
     numbers += (1, 2, moving_seconds(alignment_classes.moved_bytes(p), memory)) if n_by_classes else (0, 0, 0)
     strides = [layout.stack for layout in (p.layout_m, p.layout_n, p.layout_p)]
-    launches = max(1, p.members // Levels(p.stack, strides).members)
+    launches = max(1, p.members // max(1, Levels(p.stack, strides).members))
     classes, deep = (
         (alignment_classes.classes_of(p.layout_n.row), alignment_classes.depth_of(p)) if n_by_classes else (1, 0)
     )
