@@ -338,3 +338,60 @@ def test_operator_new_of_the_whole_program_is_not_used(run):
         "#include <cstdlib>\nvoid* operator new(size_t n) { return malloc(n); }\nint main() { delete new int; }\n"
     )
     assert any("operator new is supported in classes" in note for note in report.notes)
+
+
+CONDITIONAL = r"""
+#include <cstdio>
+#include <string>
+struct N { int v; N(int v) : v(v) { printf("+%d ", v); } N(const N& o) : v(o.v) { printf("c%d ", v); } ~N() { printf("-%d ", v); } int get() const { return v; } const N& self() const { return *this; } };
+N make(int v) { return N(v); }
+int f(const N& a) { return a.v; }
+int main() {
+  for (int i = 0; i < 3; i++) {
+    const char* s = "x";
+    printf("%s|", i == 1 ? s : std::to_string(i * 111111111).c_str());
+    int k = i == 0 ? make(1).get() : i == 1 ? make(2).get() + make(3).get() : 9; printf("%d\n", k);
+    printf("%d ", f(i ? N(4) : make(5))); puts("");
+    N n = i == 2 ? make(6) : N(7); printf("[%d]\n", n.v);
+    const N& r = i ? N(8) : N(9); printf("<%d>\n", r.v);
+    bool b = i && make(10).get() > 3; printf("%d\n", b);
+    puts("");
+  }
+}
+"""
+SPECIAL = r"""
+#include <cstdio>
+template <typename T> __host__ __device__ T lowest();
+template <> __host__ __device__ float lowest<float>() { return -1.5f; }
+template <> __host__ __device__ int lowest<int>() { return -7; }
+template <typename T> __host__ __device__ const char* name(T) { return "any"; }
+template <> __host__ __device__ const char* name<double>(double) { return "double"; }
+template <> __host__ __device__ const char* name(int*) { return "int*"; }
+template <int N> __host__ __device__ int fact() { return N * fact<N - 1>(); }
+template <> __host__ __device__ int fact<0>() { return 1; }
+template <class T, int N> struct V { T v[N]; template <class U> __host__ __device__ U sum() const { U s = 0; for (int i = 0; i < N; i++) s += v[i]; return s; } };
+template <bool B> __global__ void k(int* o) { o[0] = fact<5>() + B; o[1] = lowest<int>(); o[2] = (int)(2 * lowest<float>()); }
+template <> __global__ void k<false>(int* o) { o[0] = -1; o[1] = fact<3>(); o[2] = 5; }
+int main() { int x = 0, h[3], *d; printf("%s %s %s %d %g %d\n", name(1.0), name(&x), name('c'), fact<6>(), lowest<float>(), lowest<int>());
+  cudaMalloc(&d, 12); k<true><<<1, 1>>>(d); cudaMemcpy(h, d, 12, cudaMemcpyDeviceToHost); printf("%d %d %d\n", h[0], h[1], h[2]);
+  k<false><<<1, 1>>>(d); cudaMemcpy(h, d, 12, cudaMemcpyDeviceToHost); printf("%d %d %d\n", h[0], h[1], h[2]); cudaFree(d);
+  V<float, 3> v{{1, 2, 3.5f}}; printf("%g %d\n", v.sum<float>(), v.template sum<int>()); }
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is the reference")
+def test_temporaries_of_a_conditional_operator_live_as_long_as_with_a_compiler(run, tmp_path):
+    """`b ? s : to_string(i).c_str()` was freed before it was printed."""
+    source = tmp_path / "conditional.cpp"
+    source.write_text(CONDITIONAL)
+    subprocess.run(["g++", "-std=c++17", "-o", tmp_path / "made", source], check=True)
+    printed = subprocess.run([tmp_path / "made"], capture_output=True, text=True, check=True).stdout
+    report = run(CONDITIONAL)
+    assert report.output == printed
+    assert not report.findings
+
+
+def test_explicit_specialisations_of_function_templates_and_kernels(run):
+    report = run(SPECIAL)
+    assert report.output == "double int* any 720 -1.5 -7\n121 -7 -3\n-1 6 5\n6.5 6\n", report.message
+    assert not report.findings

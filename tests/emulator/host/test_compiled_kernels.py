@@ -222,3 +222,54 @@ int main() { Setting h{2.f, 3, {0, 1, 2, 3}, 0.25}; float *d, r[8]; cudaMemcpyTo
     report = run_program(tmp_path / "p.cu", capture=True)
     assert report.output == "3.25 6.25 9.25 12.25 11.25 14.25 17.25 20.25 9.5", report.message
     assert report.findings == []
+
+
+SHUFFLED = r"""
+#include <cooperative_groups.h>
+#include <cstdio>
+namespace cg = cooperative_groups;
+__global__ void a(int* o) { int v; if (threadIdx.x % 32 == 0) v = threadIdx.x; v = __shfl_sync(0xffffffff, v, 0); o[threadIdx.x] = v; }
+__global__ void b(int* o) { auto g = cg::coalesced_threads(); int v; if (g.thread_rank() == 0) v = threadIdx.x; o[threadIdx.x] = g.shfl(v, 0) + g.thread_rank(); }
+__global__ void c(int* o) { auto t = cg::tiled_partition<16>(cg::this_thread_block()); float f; if (t.thread_rank() == 3) f = 2.5f; o[threadIdx.x] = (int)t.shfl(f, 3); }
+int main() { int h[64], *p; cudaMalloc(&p, 256);
+  a<<<1, 64>>>(p); cudaMemcpy(h, p, 256, cudaMemcpyDeviceToHost); printf("%d %d\n", h[5], h[40]);
+  b<<<1, 64>>>(p); cudaMemcpy(h, p, 256, cudaMemcpyDeviceToHost); printf("%d %d\n", h[5], h[40]);
+  c<<<1, 64>>>(p); cudaMemcpy(h, p, 256, cudaMemcpyDeviceToHost); printf("%d %d\n", h[5], h[40]);
+  cudaFree(p); }
+"""
+STAGED = r"""
+#include <cuda_pipeline.h>
+#include <cstdio>
+__global__ void stage(const float4* in, float* out, int n, const double* q) {
+  __shared__ float4 buf[2][32]; __shared__ double w[32]; __shared__ float raw[4];
+  int t = threadIdx.x; float s = 0;
+  __pipeline_memcpy_async(&buf[0][t], &in[t], sizeof(float4)); __pipeline_commit();
+  if (t == 0) __pipeline_memcpy_async(raw, in, 16);
+  for (int b = 0; b < n / 32; b++) {
+    if (b + 1 < n / 32) __pipeline_memcpy_async(&buf[(b + 1) & 1][t], &in[(b + 1) * 32 + t], sizeof(float4));
+    __pipeline_commit(); __pipeline_wait_prior(1); __syncthreads();
+    float4 v = buf[b & 1][31 - t]; s += v.x + v.w; __syncthreads();
+  }
+  __pipeline_memcpy_async(&w[t], q + t, sizeof(double), t % 2 ? 8 : 0); __pipeline_wait_prior(0); __syncthreads();
+  out[t] = s + (float)w[31 - t] + raw[2];
+}
+int main() { const int n = 128; float h[4 * n], r[32]; double q[32]; for (int i = 0; i < 4 * n; i++) h[i] = i; for (int i = 0; i < 32; i++) q[i] = 1000 * i;
+  float4* d; float* o; double* e; cudaMalloc(&d, sizeof h); cudaMalloc(&o, sizeof r); cudaMalloc(&e, sizeof q); cudaMemcpy(d, h, sizeof h, cudaMemcpyHostToDevice); cudaMemcpy(e, q, sizeof q, cudaMemcpyHostToDevice);
+  stage<<<1, 32>>>(d, o, n, e); cudaMemcpy(r, o, sizeof r, cudaMemcpyDeviceToHost); printf("%g %g\n", r[0], r[31]); cudaFree(d); cudaFree(o); cudaFree(e); }
+"""
+
+
+@pytest.mark.parametrize("interpret", [0.0, 4.0])
+def test_lanes_that_no_one_reads_need_no_value_in_a_shuffle(tmp_path, interpret):
+    path = tmp_path / "program.cu"
+    path.write_text(SHUFFLED)
+    report = run_program(path, [], Options(interpret=interpret), capture=True)
+    assert (report.output, report.findings) == ("0 32\n5 40\n2 2\n", []), report.message
+
+
+@pytest.mark.parametrize("interpret", [0.0, 4.0])
+def test_asynchronous_copies_of_the_pipeline_primitives(tmp_path, interpret):
+    path = tmp_path / "program.cu"
+    path.write_text(STAGED)
+    report = run_program(path, [], Options(interpret=interpret), capture=True)
+    assert (report.output, report.findings) == ("2542 1550\n", []), report.message

@@ -49,6 +49,6 @@ class ClosureCompiler(InlineCompiler):
         return variable is not None and variable.storage not in NO_COPY
 
     def closure_call(self, node: tree.Call, closure: Closure) -> Operand:
-        if id(closure.node) in self.open_functions:
+        if (id(closure.node), str(closure.env.bindings)) in self.open_functions:
             raise self.refuse("a lambda that calls itself is not supported", node)
         return self.inlined(closure.node, closure.node.body, node, closure.env, closure.scopes)

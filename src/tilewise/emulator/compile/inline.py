@@ -62,9 +62,9 @@ class InlineCompiler(ExprCompiler):
         function = self.table.definition(choice.node)
         if len(self.path) >= 2 * self.limits.nesting:
             raise self.refuse(f"{function.name}: calls nested too deep", node)
-        if id(function) in self.open_functions:
-            raise self.refuse(f"{function.name} calls itself, which is not supported", node)
         env = self.environment(function, choice.bindings, choice.record)
+        if (id(function), str(env.bindings)) in self.open_functions:
+            raise self.refuse(f"{function.name} calls itself, which is not supported", node)
         return self.inline(function, node, env, None if "static" in function.specifiers else this)
 
     def environment(self, function: tree.Function, level: dict[str, Any], record: Any = None) -> Environment:
@@ -96,7 +96,7 @@ class InlineCompiler(ExprCompiler):
         starts: list[Any] = []
         scope: dict[str, Variable] = {}
         self.in_index = 0
-        inner = (*kept_path, id(node), name)
+        inner, opened = (*kept_path, id(node), name), (id(function), str(env.bindings))
         try:
             if this is not None:
                 starts.append(self.refer("this", this, scope, id(function), inner))
@@ -110,13 +110,13 @@ class InlineCompiler(ExprCompiler):
                 starts += self.member_initialisers(function, scope["this"])
             self.returns.append(result)
             self.returned_members.append(None)
-            self.open_functions.add(id(function))
+            self.open_functions.add(opened)
             run_body = self.function_body(body)
             result = self.returns.pop() or types.VOID
             members = self.returned_members.pop() or {}
         finally:
             self.path, self.scopes, self.in_index, self.env = kept_path, kept_scopes, kept_index, kept_env
-            self.open_functions.discard(id(function))
+            self.open_functions.discard(opened)
 
         def run(c: Context) -> Any:
             for start in starts:
@@ -337,7 +337,7 @@ class InlineCompiler(ExprCompiler):
     limits: Limits
 
     call_result: Callable[[tree.Call], Operand]
-    open_functions: set[int]  # ids of the functions being compiled inline
+    open_functions: set[tuple[int, str]]  # the functions being compiled inline, with their template arguments
     calls: dict[int, tree.Call]  # synthesised for operators and constructors, by the node's id
 
     new_variable: Callable[[str, Type, int], Variable]

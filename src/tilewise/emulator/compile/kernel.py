@@ -66,7 +66,7 @@ class Compiler(StmtCompiler):
         self.arrays: list[GlobalArray] = []
         self.array_slots: list[int] = []
         self.supplied: dict[str, str] = {}
-        self.open_functions: set[int] = set()
+        self.open_functions: set[tuple[int, str]] = set()
         self.waits_for_grid = False
         self.calls: dict[int, tree.Call] = {}
         self._resolving_globals: list[str] = []

@@ -98,7 +98,7 @@ def function_rest(
 ) -> tree.Function:
     """A function from its name on: parameters, qualifiers, constructor initialisers, tokens of the body."""
     token = reader.token
-    class_name, name = _function_name(reader)
+    class_name, name, special = _function_name(reader)
     outer, inner = reader.scope, reader.names.find(class_name, reader.scope, reader.names.namespaces)
     if class_name and inner is not None:  # int space::f(int) { … }
         reader.scope, class_name = inner, ""
@@ -111,6 +111,7 @@ def function_rest(
         made = tree.Function(
             name, result, found, frozenset(specifiers), template, variadic, owner=owner, scope=reader.scope,
             library=reader.library, of_pack=reader.of_pack, line=token.line, column=token.column,
+            special=special if tree.specialises(template) else None,
         )  # fmt: skip
         _after_parameters(reader, made)
     if inside is not None:
@@ -126,16 +127,17 @@ def function_rest(
     return made
 
 
-def _function_name(reader: Reader) -> tuple[str, str]:
-    """(class of an out-of-class definition or '', name)."""
+def _function_name(reader: Reader) -> tuple[str, str, list[Any] | None]:
+    """(class of an out-of-class definition or '', name, template arguments behind it)."""
     parts: list[str] = []
+    given: list[Any] | None = None
     while True:
         if reader.at("operator"):
             name = operator_name(reader)
             if name == "operator type":
                 base = read_type.specifiers(reader, set())
                 type_ = read_type.pointers(reader, base)
-                return "::".join(parts), "operator type " + _spelled(type_)
+                return "::".join(parts), "operator type " + _spelled(type_), None
             break
         if reader.take("~"):
             reader.advance()
@@ -151,14 +153,19 @@ def _function_name(reader: Reader) -> tuple[str, str]:
                 depth += {"<": 1, ">": -1, ">>": -2}.get(reader.advance().text, 0)
                 if depth <= 0:
                     break
-            if not reader.at("::") and not reader.at("("):
+            end, behind = reader.position, reader.token.text
+            if behind not in ("::", "("):
                 reader.position = start
+            elif behind == "(":
+                reader.position = start
+                given = read_type.template_arguments(reader)
+                reader.position = end
         if not reader.take("::"):
             break
         parts.append(name)
     if parts and name == parts[-1]:
         name = "<new>"
-    return "::".join(parts), name
+    return "::".join(parts), name, given
 
 
 def _spelled(type_: Any) -> str:

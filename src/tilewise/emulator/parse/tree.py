@@ -312,6 +312,11 @@ class TemplateParameter(Node):
     templated: bool = False  # it stands for a class template
 
 
+def specialises(template: list[TemplateParameter]) -> bool:
+    """Whether it is the `template <>` of an explicit specialisation."""
+    return [t.name for t in template] == ["<none>"]
+
+
 @dataclass(eq=False, slots=True)
 class Function(Node):
     name: str  # qualified by its namespaces
@@ -325,6 +330,7 @@ class Function(Node):
     owner: Any = None  # the class it is a member of
     scope: str = ""  # the namespace
     library: bool = False
+    special: list[Any] | None = None  # arguments that an explicit specialisation names
     of_pack: bool = False  # a variadic template's version for some number of arguments
     defaulted: bool = False
     deleted: bool = False

@@ -10,6 +10,7 @@ from tilewise.emulator.parse.types import VOID, Array, Enum, FunctionType, Point
 from tilewise.emulator.sema.deduce import deduce
 from tilewise.emulator.sema.given import Overloads
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
+from tilewise.emulator.sema.type_resolution import argument
 from tilewise.errors import KernelError
 
 AUTO_NAMES = "auto:"
@@ -43,7 +44,7 @@ def choose(
     best_cost: tuple[int, ...] = ()
     constant = receiver is not None and receiver.const
     for node, record, offset in candidates:
-        if node.deleted or not fits(node, len(values)):
+        if node.deleted or node.special is not None or not fits(node, len(values)):
             continue
         if constant and not node.specifiers & {"const method", "static"} and node.name != "<new>":
             continue
@@ -60,13 +61,31 @@ def choose(
         costs = _costs(p, template, bindings, env, values)
         if costs is None:
             continue
-        cost = (max(costs, default=0), sum(costs), bool(template.template), node.of_pack, node.variadic,
+        general = bool(template.template) and not tree.specialises(node.template)
+        cost = (max(costs, default=0), sum(costs), general, node.of_pack, node.variadic,
                 "const method" in node.specifiers and not constant)  # fmt: skip
         if best is None or cost < best_cost:
             best, best_cost = Choice(template, bindings, record, offset), cost
     if best is None:
         raise NoMatch(name)
-    return best
+    return _specialised(p, best, candidates)
+
+
+def _specialised(p: SymbolTable, chosen: Choice, candidates: list[tuple[tree.Function, Record | None, int]]) -> Choice:
+    """The explicit specialisation of the chosen template for these arguments, if there is one."""
+    for node, record, offset in candidates:
+        if node.special is None or len(node.parameters) != len(chosen.node.parameters):
+            continue
+        env = surroundings(p, node, record)
+        found = [chosen.bindings.get(t.name) for t in chosen.node.template][: len(node.special)]
+        if list(map(_plain, found)) == [_plain(argument(p, written, env)) for written in node.special]:
+            return Choice(node, {}, record, offset)
+    return chosen
+
+
+def _plain(value: Any) -> Any:
+    """A template argument without the type of a value."""
+    return value[0] if isinstance(value, tuple) else value
 
 
 def no_match(name: str, candidates: list[Any], values: list[Any]) -> str:

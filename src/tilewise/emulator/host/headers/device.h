@@ -136,6 +136,13 @@ __device__ float __int_as_float(int x) { return *(float*)&x; }
 __device__ float __uint_as_float(unsigned int x) { return *(float*)&x; }
 __device__ long long __double_as_longlong(double x) { return *(long long*)&x; }
 __device__ double __longlong_as_double(long long x) { return *(double*)&x; }
+// of cuda_pipeline.h, as synchronous copies
+template <class T> __device__ void __pipeline_memcpy_async(T* to, const T* from, size_t size, size_t zeros = 0) {
+    for (size_t i = 0; i < size / sizeof(T); ++i) if (i < (size - zeros) / sizeof(T)) to[i] = from[i]; else to[i] = T();
+}
+template <class T, class U> __device__ void __pipeline_memcpy_async(T* to, const U* from, size_t size, size_t zeros = 0) { __pipeline_memcpy_async((int*)to, (const int*)from, size, zeros); }
+__device__ void __pipeline_commit() {}
+__device__ void __pipeline_wait_prior(size_t) {}
 
 namespace cooperative_groups {
 struct thread_block {

@@ -47,6 +47,7 @@ class Builder(FunctionText, ABC):
         self.labels: dict[str, str] = {}
         self.handlers: list[tuple[int, str]] = []  # of enclosing try blocks: scopes that remain open, label
         self.temporaries: list[tuple[Record, str]] = []
+        self.conditional: set[str] = set()  # slots in `temporaries`: they hold the object's address, or null
         self.result: Type | None = None
         self.body: Any = None  # of the function
         self.variadic = False
@@ -171,5 +172,27 @@ class Builder(FunctionText, ABC):
 
     def end_temporaries(self) -> None:
         for record, address in reversed(self.temporaries):
-            self.destroy(record, address)
+            if address not in self.conditional:
+                self.destroy(record, address)
+                continue
+            made, done = self.label(), self.label()
+            there = self.make(f"load ptr, ptr {address}")
+            self.branch(self.make(f"icmp ne ptr {there}, null"), made, done)
+            self.begin(made)
+            self.emit(f"store ptr null, ptr {address}")
+            self.destroy(record, there)
+            self.begin(done)
         self.temporaries = []
+
+    def deferred_temporaries(self) -> list[tuple[Record, str]]:
+        """The temporaries of an operand that is not always evaluated, for the end of the full expression."""
+        out = []
+        for record, address in self.temporaries:
+            if address not in self.conditional:
+                slot = self.alloca("ptr")
+                self.allocas.append(f"  store ptr null, ptr {slot}")
+                self.emit(f"store ptr {address}, ptr {slot}")
+                self.conditional.add(slot)
+                address = slot
+            out.append((record, address))
+        return out

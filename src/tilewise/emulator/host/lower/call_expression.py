@@ -34,7 +34,7 @@ def lower_call(b: Builder, node: tree.Call) -> Any:
     line = b.line
     callee = _callee(b, node)
     if isinstance(callee, Overloads):
-        values = operands(b, node.arguments)
+        values = operands(b, node.arguments, not _shuffles(callee))
         b.line = line
         return call_overloads(b, callee, values, node)
     target = callee.type
@@ -45,6 +45,12 @@ def lower_call(b: Builder, node: tree.Call) -> Any:
     if isinstance(pointer.type, Pointer) and isinstance(pointer.type.to, FunctionType):
         return _through_pointer(b, pointer, operands(b, node.arguments), node)
     raise b.refuse("this is not a function and cannot be called", node)
+
+
+def _shuffles(callee: Overloads) -> bool:
+    """A warp shuffle: only the lanes that others read need a value."""
+    found = [c[0] if isinstance(c, tuple) else c for c in callee.candidates]
+    return bool(found) and all(f.library and "shfl" in f.name for f in found)
 
 
 def _callee(b: Builder, node: tree.Call) -> Any:

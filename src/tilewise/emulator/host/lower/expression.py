@@ -16,7 +16,6 @@ from tilewise.emulator.host.lower.lanes.memory import checked_index, interleaved
 from tilewise.emulator.host.lower.launch import lower_launch
 from tilewise.emulator.host.lower.marks import OK, SMALL, WITHIN
 from tilewise.emulator.host.lower.names import lower_member, lower_name
-from tilewise.emulator.host.lower.objects import construct
 from tilewise.emulator.host.lower.operands import common_type, element_size, operands, unevaluated_type
 from tilewise.emulator.host.lower.operators import (
     lower_assign,
@@ -100,13 +99,13 @@ def _ternary(b: Builder, node: tree.Ternary) -> Any:
     b.open = first_open
     space = _space(b, type_)
     _join(b, first, type_, space)
-    b.end_temporaries()
+    outer += b.deferred_temporaries()
     b.jump(done)
     b.lines += tail
     b.open = second_open
     b.temporaries = temps_second
     _join(b, second, type_, space)
-    b.end_temporaries()
+    outer += b.deferred_temporaries()
     b.jump(done)
     b.begin(done)
     b.temporaries = outer
@@ -145,7 +144,7 @@ def _join(b: Builder, value: Any, type_: Type, space: str) -> None:
         return
     if isinstance(type_, Record):
         b.set_state(space, str(type_.size), 1)
-        construct(b, type_, space, [value])
+        b.initialise(Place(type_, space, INIT), value)
         return
     made = Value(type_, value.address) if isinstance(type_, Reference) else convert(b, value, type_)
     b.emit(f"store {type_.llvm} {made.text}, ptr {space}")

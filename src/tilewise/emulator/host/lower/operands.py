@@ -12,15 +12,16 @@ from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Scalar, Type
 
 
-def operands(b: Builder, nodes: list[Any]) -> list[Any]:
-    """Arguments of a call; {…} is lowered later, when the parameter's type is known."""
-    return [n if isinstance(n, tree.Braces) else _load_register(b, b.lower(n)) for n in nodes]
+def operands(b: Builder, nodes: list[Any], checked: bool = True) -> list[Any]:
+    """Arguments of a call; {…} is lowered later, when the parameter's type is known. `checked`: report uninitialised
+    variables."""
+    return [n if isinstance(n, tree.Braces) else _load_register(b, b.lower(n), checked) for n in nodes]
 
 
-def _load_register(b: Builder, value: Any) -> Any:
+def _load_register(b: Builder, value: Any, checked: bool) -> Any:
     """Load a register variable now: a later argument may change it."""
     if isinstance(value, Place) and (value.register or isinstance(value, (WidePlace, InterleavedPlace))):
-        return load(b, value)
+        return load(b, value, checked)
     return value
 
 
