@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -25,10 +24,10 @@ class ByConfigs(Family):
 
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, Any]:
         """The least expected seconds, and their configuration; `kernel`: requested by name."""
-        return _searched(self, problem, machine)
+        return self.search(problem, machine)
 
     def search(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
-        """`best` without the cache."""
+        """The same where it does not matter whether the kernel was requested."""
         timed = ((self.seconds(config, problem, machine), config) for config in self.configurations(problem, machine))
         return min(timed, key=itemgetter(0))
 
@@ -70,11 +69,13 @@ class ByConfigs(Family):
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         seconds, config = self.best(problem, machine)
-        return self.offering(problem, machine, seconds, self.kernel_of(config), self.passes(problem, machine, config))
+        floor, passes = self.limits(problem, machine)[0], self.passes(problem, machine, config)
+        return Offer(problem, machine, self.kernel_of(config), max(seconds, floor), floor, passes, config)
 
-    def offering(self, problem: Problem, machine: Machine, seconds: float, kernel: str, passes: int) -> Offer:
-        floor = self.limits(problem, machine)[0]
-        return Offer(problem, machine, kernel, seconds if seconds > floor else floor, floor, passes)
+    def accepted(self, offer: Offer, tile: int | None) -> Plan:
+        if offer.config is None:
+            return super().accepted(offer, tile)
+        return self.planned(offer.problem, offer.machine, None, tile, offer.predicted, offer.config)
 
     def kernel_of(self, config: Any) -> str:
         return self.name
@@ -96,11 +97,6 @@ class ByConfigs(Family):
     def more(self, problem: Problem, config: Any) -> dict[str, Any]:
         """Other fields of the plan."""
         return {}
-
-
-@lru_cache(maxsize=256)  # `offer`, then `plan`
-def _searched(family: ByConfigs, problem: Problem, machine: Machine) -> tuple[float, Any]:
-    return family.search(problem, machine)
 
 
 class Table(NamedTuple):

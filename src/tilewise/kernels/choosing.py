@@ -37,26 +37,33 @@ def on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
     if kernel is not None:
         best = _requested(problem, machine, kernel, tile)
     else:
-        best = _family_plan(_fastest(problem, machine, tile), problem, machine, None, tile)
+        best = _fastest(problem, machine, tile)
         if tile is None and has_real_form(problem) and not problem.ordered:
             best = min(best, _plan_by_reals(problem, machine), key=_cost)
     notes = _precision_notes(best, problem, machine) + _bound_note(best)
     return best.but(notes=(*best.notes, *notes)) if notes else best
 
 
-def _fastest(problem: Problem, machine: Machine, tile: int | None) -> Family:
-    """The family with the least expected time."""
-    able = competing(problem, machine, tile)
+def _fastest(problem: Problem, machine: Machine, tile: int | None) -> Plan:
+    """The plan of the family with the least corrected time, with `PASS_SECONDS` for each launch besides."""
+    able, best = competing(problem, machine, tile), None
     if not able:
         raise UsageError(f"scales= has no kernel on {machine.name} for {problem.dtype_m} by {problem.dtype_n}")
-    return min(able, key=lambda family: _expected(family, problem, machine, tile)) if len(able) > 1 else able[0]
-
-
-def _expected(family: Family, problem: Problem, machine: Machine, tile: int | None) -> float:
-    """The corrected time of its best plan, with `PASS_SECONDS` for each launch besides."""
-    offer = family.offer(problem_for(family, problem), machine, tile)
-    seconds = corrected_seconds(offer) + PASS_SECONDS * offer.passes
-    return seconds if problem.plain or family.can.fuses else after_epilogue(seconds, problem, machine)
+    if len(able) == 1:
+        return _family_plan(able[0], problem, machine, None, tile)
+    for family in able:
+        offer = family.offer(problem_for(family, problem), machine, tile)
+        corrected = corrected_seconds(offer)
+        seconds = corrected + PASS_SECONDS * offer.passes
+        if not (problem.plain or family.can.fuses):
+            seconds = after_epilogue(seconds, problem, machine)
+        if best is None or seconds < best[0]:
+            best = seconds, corrected, family, offer
+    assert best is not None
+    _, corrected, family, offer = best
+    plan = family.accepted(offer, tile)
+    plan = plan if corrected == plan.predicted else plan.but(predicted=corrected)
+    return plan if family.can.fuses else epilogue_after(plan, problem)
 
 
 def _candidate_sets(problem: Problem, tile: int | None) -> tuple[str, ...]:

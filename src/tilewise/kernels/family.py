@@ -28,6 +28,7 @@ class Offer(NamedTuple):
     predicted: float
     floor: float
     passes: int = 0
+    config: Any = None  # where it is known
 
 
 class Family(ABC):
@@ -56,6 +57,10 @@ class Family(ABC):
         """The expected time of `plan`; overridden where that is faster than planning."""
         plan = self.plan(problem, machine, None, tile)
         return Offer(problem, machine, plan.kernel, plan.predicted, plan.floor, plan.passes)
+
+    def accepted(self, offer: Offer, tile: int | None) -> Plan:
+        """The plan that was offered."""
+        return self.plan(offer.problem, offer.machine, None, tile)
 
     def elements(self, problem: Problem, machine: Machine) -> tuple[DType, DType]:
         """The dtypes that M and N are packed to, if they are."""

@@ -227,7 +227,8 @@ class BulkLines(Tabled):
         """Without the configuration, which takes longer than its time."""
         (table,) = bulk_search.tables(problem, machine, bulk_search.MOST_CUTS)
         seconds = table.formula.least(table.rows, table.given, problem.largest).value
-        return self.offering(problem, machine, seconds, self.name, 0)
+        floor = self.limits(problem, machine)[0]
+        return Offer(problem, machine, self.name, max(seconds, floor), floor)
 
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         kind = "tf32" if problem.dtype.itemsize == 4 else problem.dtype.name

@@ -120,7 +120,6 @@ def in_the_set(
     return tiles, VECTORS
 
 
-@lru_cache(maxsize=64)
 def best_config(problem: Problem, machine: Machine, requested: bool = False) -> tuple[float, MmaConfig]:
     """The least expected seconds, and their configuration; `requested`: this kernel by its name, so that every tile
     counts."""

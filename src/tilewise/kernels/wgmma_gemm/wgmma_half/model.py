@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from functools import lru_cache
 from operator import itemgetter
 
 from tilewise.core.machine import Machine
@@ -86,7 +85,6 @@ def _grouped_configs(p: Problem) -> list[TensorConfig]:
     return [TensorConfig(tile, (for_m, for_n)) for tile in TILES if tile.together == 1] + alignment_classes.configs(p)
 
 
-@lru_cache(maxsize=64)
 def best_config(problem: Problem, machine: Machine) -> tuple[float, TensorConfig]:
     """The least expected seconds, and their configuration; a tuned table decides between those that are close."""
     if problem.ordered:
