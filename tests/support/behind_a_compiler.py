@@ -202,7 +202,8 @@ def headers():
 
 
 def built(text, kernel, folder):
-    """A function of (grid, block, arguments), arguments being ctypes values; `allowed` says where copies may read."""
+    """A function of (grid, block, arguments), arguments being ctypes values; `allowed` says where copies may read,
+    `shared` how many bytes of shared memory the launch has."""
     halves = kernel_text("mma_gemm/matrices.cuh") in text or "mma.sync.aligned.m16n8k16" in text
     if kernel == "mma_sync":
         text = on_any_card(text)
@@ -243,7 +244,9 @@ def built(text, kernel, folder):
     loaded = ctypes.CDLL(str(library))
     run = loaded.run
 
-    def call(grid, block, arguments, cluster=1, allowed=()):
+    def call(grid, block, arguments, cluster=1, allowed=(), shared=None):
+        if shared is not None:
+            loaded.guard(ctypes.c_size_t(shared))
         loaded.allow(None, None)
         for low, high in allowed:
             loaded.allow(ctypes.c_void_p(low), ctypes.c_void_p(high))

@@ -1,5 +1,6 @@
 // More of CUDA C behind a C++ compiler, for kernels of one block shape and a grid of blocks.
 #include "fibers.h"
+#include <sys/mman.h>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -102,8 +103,16 @@ static unsigned __viaddmax_s16x2(unsigned a, unsigned b, unsigned c) { return tw
 static unsigned __viaddmin_u16x2(unsigned a, unsigned b, unsigned c) { return two_shorts<unsigned short, true>(a, b, c); }
 static unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c) { return two_shorts<unsigned short, false>(a, b, c); }
 
-static unsigned char memory[256 << 10] __attribute__((aligned(128)));
-static void spoil_shared() { memset(memory, 0xff, sizeof memory); }
+static unsigned char memory[256 << 10] __attribute__((aligned(4096)));
+// A launch's shared memory in whole pages; what lies behind them cannot be read or written.
+static size_t reachable = sizeof memory;
+extern "C" void guard(size_t bytes) {
+    reachable = (bytes + 4095) / 4096 * 4096;
+    if (reachable > sizeof memory || mprotect(memory, sizeof memory, PROT_READ | PROT_WRITE) ||
+        mprotect(memory + reachable, sizeof memory - reachable, PROT_NONE))
+        fprintf(stderr, "%zu bytes of shared memory cannot be guarded\n", bytes), abort();
+}
+static void spoil_shared() { memset(memory, 0xff, reachable); }
 // Where copies may read: within one of these, or anywhere where there are none.
 static struct { const char* low; const char* high; } readable[8];
 static unsigned readables = 0;
@@ -121,8 +130,8 @@ static void check_read(const void* from, size_t bytes) {
 }
 
 static unsigned char kept_memory[16][sizeof memory] __attribute__((aligned(128)));  // of a cluster's blocks
-static void keep_shared(unsigned block) { memcpy(kept_memory[block], memory, sizeof memory); }
-static void bring_shared(unsigned block) { memcpy(memory, kept_memory[block], sizeof memory); }
+static void keep_shared(unsigned block) { memcpy(kept_memory[block], memory, reachable); }
+static void bring_shared(unsigned block) { memcpy(memory, kept_memory[block], reachable); }
 static int atomicAdd(int* at, int by) { int was = *at; *at += by; return was; }
 static void __syncwarp() { take_turns(); }
 // every lane of the warp comes here, so a turn on each side makes an exchange of it

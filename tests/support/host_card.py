@@ -53,7 +53,7 @@ def run_recipe(recipe, folder, reads=(), **bases):
         if (step.source, step.name) not in _known:
             _known[step.source, step.name] = built(text_of(step.source), step.name, folder)
         arguments = [parameter(argument, bases) for argument in step.arguments]
-        _known[step.source, step.name](step.grid, step.block, arguments, step.cluster, reads)
+        _known[step.source, step.name](step.grid, step.block, arguments, step.cluster, reads, step.shared_bytes)
 
 
 def put_on_the_host(monkeypatch, folder):
@@ -115,13 +115,13 @@ def layout_of(a):
 
 def multiplied(
     M, N, semiring, machine, P, folder, *, kernel=None, where=None, accumulate=False, nonnegative=False, config=None,
-    reproducible=None,
+    reproducible=None, symmetric=False,
 ):  # fmt: skip
     """P = M ⊗ N by the plan's kernels; returns the plan."""
     problem = Problem(
         M.shape[-2], M.shape[-1], N.shape[-1], P.shape[:-2], dtype_of(M.dtype), dtype_of(N.dtype), semiring,
         layout_of(M), layout_of(N), layout_of(P), accumulate, "ieee", where is not None, nonnegative,
-        reproducible=reproducible,
+        reproducible=reproducible, symmetric=symmetric,
     )  # fmt: skip
     plan = make_plan(problem, machine, kernel) if config is None else family_of(kernel).pinned(problem, machine, config)
     if plan.family == "direct" and plan.config.cluster > 1:  # no clusters behind the compiler

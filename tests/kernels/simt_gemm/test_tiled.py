@@ -58,6 +58,8 @@ def forms(config):
         yield Form(config, True, False, 1, 1, False, False)
     yield Form(config, False, False, full, full, True, False, split=True)
     yield Form(config, False, False, full, full, False, False, tail=config.name != "where")
+    if config.name != "where":
+        yield Form(config, False, False, full, full, True, False, symmetric=True)
 
 
 @pytest.mark.drawn(2)

@@ -14,6 +14,7 @@ from behind_a_compiler import COMPILER
 from host_card import multiplied
 from operands import values, weighs
 from oracle import assert_product
+from seeds import next_seed
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.simt_gemm.tiled.tiles import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
@@ -99,6 +100,35 @@ def test_tiles_give_the_right_product(host, name, dtype, config_m, config_n, sha
         P, plan = product(host, lying(M, config_m), lying(N, config_n), name, kernel="plain")
         assert plan.kernel == "plain"
         assert_product(P, M, N, name)
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("plus_times", "float32"),
+        ("plus_times", "float64"),
+        ("min_plus", "float32"),
+        ("max_plus", "int16"),
+        ("lor_land", "bool"),
+        ("plus_times", "int8"),
+        ("min_plus", "float16"),
+        ("plus_times", "complex64"),
+    ],
+)
+def test_symmetric_products_store_each_cell_once(host, name, dtype):
+    """Old values that are not symmetric: a cell stored twice, or from the wrong place, shows."""
+    rng = np.random.default_rng(next_seed())
+    config, onto = ("rows", "columns", "odd rows")[rng.integers(3)], bool(rng.integers(2))
+    shape = ((300, 37), (257, 900))[rng.integers(2)]
+    M = lying(values(shape, dtype, 1, False, weighs(name)), config)
+    P = values((shape[0], shape[0]), dtype, 3, False, weighs(name))
+    made, wanted = P.copy(), P.copy()
+    plan = multiplied(M, M.T, tw.semirings[name], SMALL, made, host, kernel="plain", accumulate=onto, symmetric=True)
+    multiplied(M, M.T, tw.semirings[name], SMALL, wanted, host, kernel="plain", accumulate=onto)
+    assert plan.notes[-1].startswith("symmetric: ")
+    bound = 1e-4 if made.dtype.kind in "fc" else 0
+    np.testing.assert_allclose(made, wanted, rtol=bound, atol=bound)
 
 
 @pytest.mark.drawn(2)

@@ -57,6 +57,9 @@ FORMS = [
     {"m_along_k": True, "n_along_k": False, "store": "partial"},
     {"m_along_k": True, "n_along_k": False, "store": "partial", "accumulate": True},
     {"m_along_k": True, "n_along_k": False, "store": "boxes", "serial": True},
+    {"m_along_k": True, "n_along_k": True, "store": "boxes", "symmetric": True},
+    {"m_along_k": True, "n_along_k": True, "store": "rows", "symmetric": True, "epilogue": Epilogue(2.0)},
+    {"m_along_k": False, "n_along_k": False, "store": "boxes", "symmetric": True, "accumulate": True},
 ]
 
 
@@ -341,3 +344,13 @@ def test_wgmma_of_cut_tiles_is_not_serialised(tile, store):
     assert "registers" in output, output
     assert "C75" not in output, output
     assert not re.search(r"[1-9]\d* bytes spill", output), output
+
+
+@pytest.mark.parametrize(("m", "k", "share"), [(4096, 4096, 0.55), (8192, 2048, 0.52), (768, 3072, 0.67)])
+def test_a_symmetric_product_is_planned_by_its_upper_tiles(m, k, share):
+    whole = replace(problem_of_shape(m, k, m, "bfloat16"), layout_n=Layout(1, k))
+    plan, half = (make_plan(replace(whole, symmetric=x), H200) for x in (False, True))
+    assert half.config.symmetric
+    assert half.predicted < 0.85 * plan.predicted
+    assert f"symmetric: {share} of the tiles" in half.notes
+    assert not make_plan(replace(whole, symmetric=True, reproducible="batch"), H200).config.symmetric

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import ml_dtypes
 import numpy as np
@@ -10,13 +11,18 @@ import pytest
 
 import tilewise as tw
 from behind_a_compiler import COMPILER
-from host_card import layout_of, multiplied
+from host_card import layout_of, multiplied, run_recipe
 from seeds import next_seed, sample_size
-from tilewise.algebra.dtypes import dtype_of
+from tilewise.algebra.dtypes import DTYPES, dtype_of
+from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
+from tilewise.kernels.recipes import recipe_of
+from tilewise.kernels.registry import family_of
+from tilewise.kernels.shared.layouts import BY_CLASSES
 from tilewise.kernels.wgmma_gemm.wgmma_half.model import configs
-from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import FEW_INSIDE, SQUARE_INSIDE, TensorConfig
+from tilewise.kernels.wgmma_gemm.wgmma_half.routes import options
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import FEW_INSIDE, SQUARE_INSIDE, TILES, TensorConfig
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
@@ -98,6 +104,40 @@ def check(M, N, P, config, folder, case, accumulate=False):
     memory[...] = before
     P[...] = 0
     assert after.tobytes() == memory.tobytes(), f"{case}: something was written beside P"
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+@pytest.mark.parametrize("onto", [False, True])
+def test_symmetric_products_store_each_cell_once(tmp_path_factory, dtype, onto):
+    """Every tile that takes them: stacks, ragged edges, a bias of each column, what P held."""
+    seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
+    rng, stack = np.random.default_rng(seed), (1, 2)[seed % 2]
+    m, k = int(rng.integers(33, 500)), int(rng.integers(1, 150))
+    m = m if rng.random() < 0.5 else -(-m // 8) * 8
+    how = {"apart": 8, "swapped": False, "extra": None if rng.random() < 0.5 else 3}
+    M = among_poison(rng, (m, k), (stack,), dtype, transposed=bool(rng.random() < 0.5), **how)
+    P = among_poison(rng, (m, m), (stack,), dtype, transposed=False, **how)
+    N, bias = M.swapaxes(1, 2), rng.integers(-9, 9, m).astype(np.float32)
+    epilogue = Epilogue(2.0, DTYPES["float32"], "relu") if rng.random() < 0.5 else PLAIN
+    problem = replace(problem_of(M, N, P, onto), symmetric=True, epilogue=epilogue)
+    routes = list(product(*([how for how in each if how != BY_CLASSES] for each in options(problem))))
+    tile = next(tile for tile in rng.permutation(np.array(TILES, object)) if tile.together == 1)
+    config = TensorConfig(tile, routes[int(rng.integers(len(routes)))], symmetric=True)
+    case, memory = f"seed {seed}: {problem} {config.spec()} {epilogue}", owner_of(P)
+    before, held = memory.copy(), P.astype(np.float64) if onto else 0.0
+    plan = family_of("wgmma_half").pinned(problem, H200, config)
+    places = {name: x.ctypes.data for name, x in {"M": M, "N": N, "P": P, "bias": bias}.items()}
+    run_recipe(recipe_of(plan), folder, **places)
+    wanted = M.astype(np.float64) @ N.astype(np.float64)
+    wanted = np.maximum(2 * wanted + held + bias, 0) if epilogue else wanted + held
+    np.testing.assert_array_equal(P.astype(np.float64), wanted.astype(P.dtype).astype(np.float64), err_msg=case)
+    P[...] = 0
+    after = memory.copy()
+    memory[...] = before
+    P[...] = 0
+    assert after.tobytes() == memory.tobytes(), f"{case}: something was written beside P"
+    assert plan.notes[-1].startswith("symmetric: ")
 
 
 def runnable(problem):

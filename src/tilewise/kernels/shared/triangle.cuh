@@ -1,16 +1,22 @@
 // triangle: the tile scheduler of a symmetric P: tiles on and above its diagonal.
 //
 // Squares of SQUARE rows and columns, a multiple of both sides of a tile: those on the diagonal are computed whole; of those above it
-// each tile is `mirrored`: stored once more, transposed. Squares are numbered in bands of BAND rows of them, column by column within a
+// each tile is `mirrored`: stored once more, transposed. Squares are numbered in bands of GROUP rows of tiles, column by column within a
 // band, for reuse in L2; a band begins with a triangle. The last squares may have tiles outside P.
+// A text defines SQUARE, and the sides of its (cluster's) tile, UPPER_ROWS and UPPER_COLS.
 
-#define SQUARE (BLOCK_M > BLOCK_N ? BLOCK_M : BLOCK_N)
-static_assert(SQUARE % BLOCK_M == 0 && SQUARE % BLOCK_N == 0, "one side of a tile is a multiple of the other");
+#define BAND (GROUP * UPPER_ROWS > SQUARE ? GROUP * UPPER_ROWS / SQUARE : 1)
+static_assert(SQUARE % UPPER_ROWS == 0 && SQUARE % UPPER_COLS == 0, "squares are whole tiles");
 
 struct UpperTile { int top, left; bool mirrored; };
 
+static __device__ __forceinline__ int upper_tiles(int m) {
+    int across = (m + SQUARE - 1) / SQUARE;
+    return across * (across + 1) / 2 * (SQUARE / UPPER_ROWS) * (SQUARE / UPPER_COLS);
+}
+
 static __device__ __forceinline__ UpperTile upper_tile(int number, int m) {
-    const int high = SQUARE / BLOCK_M, each = high * (SQUARE / BLOCK_N);
+    const int high = SQUARE / UPPER_ROWS, each = high * (SQUARE / UPPER_COLS);
     int across = (m + SQUARE - 1) / SQUARE, square = number / each, within = number % each;
     int first = 0, height = min(BAND, across);
     for (int count; square >= (count = height * (across - first) - height * (height - 1) / 2);) {
@@ -25,6 +31,6 @@ static __device__ __forceinline__ UpperTile upper_tile(int number, int m) {
         column = height + (square - corner) / height;
         square = (square - corner) % height;
     }
-    return {(first + square) * SQUARE + within % high * BLOCK_M, (first + column) * SQUARE + within / high * BLOCK_N,
+    return {(first + square) * SQUARE + within % high * UPPER_ROWS, (first + column) * SQUARE + within / high * UPPER_COLS,
             column > square};
 }

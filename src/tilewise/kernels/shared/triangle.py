@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 
-def upper_tiles(m: int, rows: int, cols: int) -> int:
-    """Of `rows` × `cols` each, one a multiple of the other. Squares on the diagonal are computed whole."""
+def square_of(rows: int, cols: int) -> int:
+    """The side of the squares: the least common multiple of a tile's sides, 1 to 4 times 2ⁿ each."""
     side = max(rows, cols)
+    return side if side % min(rows, cols) == 0 else 2 * side if 2 * side % min(rows, cols) == 0 else 3 * side
+
+
+def upper_tiles(m: int, rows: int, cols: int) -> int:
+    """Of `rows` × `cols` each. Squares on the diagonal are computed whole."""
+    side = square_of(rows, cols)
     across = -(-m // side)
     return across * (across + 1) // 2 * (side // rows) * (side // cols)
 
@@ -13,6 +19,12 @@ def upper_tiles(m: int, rows: int, cols: int) -> int:
 def tiles_of(m: int, n: int, rows: int, cols: int, symmetric: int) -> int:
     """Tiles of P that are computed."""
     return upper_tiles(m, rows, cols) if symmetric else -(-m // rows) * -(-n // cols)
+
+
+def macros(rows: int, cols: int, symmetric: bool) -> dict[str, int]:
+    """Whether a text has `triangle.cuh`, and what that wants of a tile."""
+    sides = {"UPPER_ROWS": rows, "UPPER_COLS": cols, "SQUARE": square_of(rows, cols)} if symmetric else {}
+    return {"SYMMETRIC": int(symmetric), **sides}
 
 
 def symmetric_note(m: int, rows: int, cols: int) -> str:

@@ -13,6 +13,7 @@ from tilewise.kernels.by_configs import ByConfigs, Tabled, fastest
 from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes
 from tilewise.kernels.shared.layouts import long_lines
+from tilewise.kernels.shared.triangle import symmetric_note
 from tilewise.kernels.transforms.sums import combine_text, render_add_parts
 from tilewise.kernels.transforms.transpose import render_transpose
 from tilewise.kernels.wgmma_gemm.bf16x6 import model as six
@@ -78,7 +79,9 @@ class WgmmaHalf(OnHopper):
         return config.tile.geometry
 
     def notes(self, problem: Problem, config: TensorConfig) -> list[str]:
-        return config.notes() + fused_notes(problem)
+        notes = config.notes() + fused_notes(problem)
+        sides = config.tile.rows * config.tile.cluster, config.tile.cols * config.tile.beside
+        return [*notes, symmetric_note(problem.m, *sides)] if config.symmetric else notes
 
     def packs(self, problem: Problem, config: TensorConfig) -> tuple[str, ...]:
         return packed_operands(config.routes)

@@ -19,6 +19,7 @@ from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.fragments import AMPERE, ATOMS, product_of_fragments
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import assembled, of_tile, without
+from tilewise.kernels.shared.triangle import macros
 from tilewise.kernels.transforms.realign import render_realign
 from tilewise.kernels.transforms.sums import render_add_parts, render_numbers, sum_of
 
@@ -76,8 +77,7 @@ def render_mma_sync(
         "N_ALONG_K": form.n_along_k,
         "VECTOR_BYTES": form.vector,
         "STORE_BYTES": form.store,
-        "SYMMETRIC": form.symmetric,
-        **({"BAND": GROUP} if form.symmetric else {}),
+        **macros(tile.rows, tile.cols, form.symmetric),
     }
     made = sums if form.split else result
     text = assembled(

@@ -10,6 +10,7 @@ from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import Capabilities
+from tilewise.kernels.shared.triangle import symmetric_note
 from tilewise.kernels.simt_gemm.tiled import model
 from tilewise.kernels.simt_gemm.tiled.model import Choice
 from tilewise.kernels.simt_gemm.tiled.recipe import launches
@@ -31,7 +32,9 @@ class Plain(ByConfigs):
 
     def notes(self, problem: Problem, config: Choice) -> list[str]:
         converted = self.packs(problem, config)
-        return [f"{' and '.join(converted)} converted to {problem.dtype} first"] if converted else []
+        notes = [f"{' and '.join(converted)} converted to {problem.dtype} first"] if converted else []
+        tile = config.tile
+        return [*notes, symmetric_note(problem.m, tile.rows, tile.cols)] if config.symmetric else notes
 
     def passes(self, problem: Problem, machine: Machine, config: Choice) -> int:
         edges = (config.rows < problem.m) + (config.cols < problem.n)

@@ -18,6 +18,7 @@ from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.errors import DtypeError
 from tilewise.kernels.shared.layouts import line_alignment, lines_of_long, long_lines
+from tilewise.kernels.shared.triangle import tiles_of as computed_tiles
 from tilewise.kernels.simt_gemm.skinny import FEW
 from tilewise.kernels.simt_gemm.tiled.configs import Config, config_if_found, config_of
 from tilewise.kernels.simt_gemm.tiled.seconds import START_SECONDS, Cuts, cuts, expected, pieces_of
@@ -69,6 +70,7 @@ class Choice:
     tail: Tail | None = None
     otherwise: tuple[Config, PlainTile] | None = None  # where a word exceeds `limit`, which is checked first
     limit: int = 0
+    symmetric: bool = False  # tiles on and above the diagonal, stored twice
 
     @property
     def geometry(self) -> Geometry:
@@ -108,7 +110,8 @@ def whole_tiles(problem: Problem, machine: Machine) -> Choice:
     if problem.members > 1:
         best = replace(best, tile=GUARD_TILE, pieces=1)
     few = problem.m * problem.n <= CELLS_IN_PIECES
-    return replace(best, rows=problem.m, cols=problem.n, packs=(), pieces=best.pieces if few else 1, tail=None)
+    pieces = best.pieces if few else 1
+    return replace(best, rows=problem.m, cols=problem.n, packs=(), pieces=pieces, tail=None, symmetric=False)
 
 
 def _config(problem: Problem, machine: Machine) -> Config:
@@ -161,7 +164,8 @@ def _shared(
         rate /= STACKED_SLOW
     return (
         p.m, p.n, words, p.members, machine.units, rate, config.slots, config.per_word,
-        machine.bandwidth, memory, planes, *edges, _may_have_a_tail(p), p.result.itemsize, len(packings),
+        machine.bandwidth, memory, planes, *edges, _may_have_a_tail(p), p.result.itemsize, takes_symmetric(p),
+        len(packings),
         *(number for _, seconds, slower in packings for number in (seconds, slower)),
     )  # fmt: skip
 
@@ -173,10 +177,16 @@ def _tiled_choice(p: Problem, machine: Machine, among: Cuts, config: Config) -> 
     at, packing, doublings, others = configs[number]
     tile = tiles[at]
     tall, across = _but_thin(p, tile, thin)
-    words, count = -(-p.k // config.per_word), -(-tall // tile.rows) * -(-across // tile.cols) * p.members
+    symmetric, words = takes_symmetric(p), -(-p.k // config.per_word)
+    count = computed_tiles(tall, across, tile.rows, tile.cols, symmetric) * p.members
     pieces = pieces_of(doublings, count, machine.units * tile.resident, -(-words // tile.depth))
     tail = _tail(words, tile, machine.units, count % machine.units, others) if others else None
-    return Choice(config, tile, pieces, tall, across, least, packings[packing][0], tail)
+    return Choice(config, tile, pieces, tall, across, least, packings[packing][0], tail, symmetric=symmetric)
+
+
+def takes_symmetric(p: Problem) -> bool:
+    """Whether the upper tiles are all that is computed; k that won have no text, nor have sums in a specified order."""
+    return p.symmetric and not p.return_arg and p.reproducible is None
 
 
 def _stored(p: Problem) -> int:
@@ -187,7 +197,14 @@ def _stored(p: Problem) -> int:
 
 def _may_have_a_tail(p: Problem) -> bool:
     """Whether the last tiles may be split: their planes have P's dtype."""
-    return p.members == 1 and p.k > 0 and not p.accumulate and not p.return_arg and p.algebra.partial == p.result
+    return (
+        p.members == 1
+        and p.k > 0
+        and not takes_symmetric(p)
+        and not p.accumulate
+        and not p.return_arg
+        and p.algebra.partial == p.result
+    )
 
 
 def _tail(words: int, tile: PlainTile, units: int, tiles: int, others: int) -> Tail:
@@ -234,7 +251,9 @@ def _but_thin(p: Problem, tile: PlainTile, may: tuple[bool, bool]) -> tuple[int,
 
 def _may_be_thin(p: Problem, config: Config) -> tuple[bool, bool]:
     """Whether the GEMV kernels can compute the last rows, and columns; not in stacks, with a launch for each member."""
-    if p.members > 1 or p.ordered or config.name == "bits":  # of bits: the GEMV kernels read bytes
+    if (
+        p.members > 1 or p.ordered or takes_symmetric(p) or config.name == "bits"
+    ):  # of bits: the GEMV kernels read bytes
         return False, False
     rows = p.m >= THIN_FROM and lines_of_long(p, False) is not None
     return rows, p.n >= THIN_FROM and lines_of_long(p, True) is not None

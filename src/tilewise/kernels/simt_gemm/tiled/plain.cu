@@ -17,7 +17,7 @@
 // Chains: every CHAIN of k the sums are added to those of the chains before and start anew; the last chain goes to P. Until then they
 //   are in `sums`, which is P where that has their dtype. A thread reads only cells that it wrote itself.
 #endif  // CHAIN
-// Verdict: a predicated launch exits at once unless *verdict == wanted.
+// Symmetric: see mirrored.cuh. Verdict: a predicated launch exits at once unless *verdict == wanted.
 
 #define THREADS (WARPS_M * WARPS_N * 32)
 #define QUAD (16 / (int)sizeof(Word))
@@ -190,6 +190,7 @@ extern "C" __global__ void BOUNDS plain(
     int begin = blockIdx.z * k_each, stop = min(k, begin + k_each);
 #endif
     int top = tile.top, left = tile.left;
+    if (SYMMETRIC && (top >= m || left >= n)) return;
 
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int lane_m = LANE_M, lane_n = LANE_N;
@@ -391,5 +392,8 @@ extern "C" __global__ void BOUNDS plain(
         __syncwarp();
 #endif
     }
+#if SYMMETRIC
+    if (tile.mirrored) store_mirrored<ResultQuad, QUAD>(Pvalue, P, ldp, m, n, top + row, left + col);
+#endif  // SYMMETRIC
 }
 #endif  // CHAIN

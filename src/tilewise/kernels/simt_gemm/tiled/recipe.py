@@ -18,6 +18,7 @@ from tilewise.kernels.shared.delegated import Fallback
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
 from tilewise.kernels.shared.stacked import Runs, stacked
+from tilewise.kernels.shared.triangle import tiles_of
 from tilewise.kernels.simt_gemm.skinny_recipe import SkinnyJob, skinny_launches
 from tilewise.kernels.simt_gemm.tiled.chains import on_quads, pointer_names, sums_apart, sums_of_chains
 from tilewise.kernels.simt_gemm.tiled.configs import Config
@@ -275,10 +276,20 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
     tail = choice.tail
     vectors = common_vectors(M.along_k, N.along_k, M.vector, N.vector)
     kept = split and p.algebra.partial != p.result
-    lie = (M.along_k, N.along_k, *vectors, aligned, p.accumulate and not split, kept, tail is not None, p.ordered)
+    lie = (
+        M.along_k,
+        N.along_k,
+        *vectors,
+        aligned,
+        p.accumulate and not split,
+        kept,
+        tail is not None,
+        choice.symmetric,
+        p.ordered,
+    )
     sums = sums_of_chains(p, job.P, held.get("sums"), job.plane_lead)
     shared = tile.shared_bytes(config.word_bytes)
-    tiles = math.ceil(m / tile.rows) * math.ceil(n / tile.cols)
+    tiles = tiles_of(m, n, tile.rows, tile.cols, choice.symmetric)
     grid = (tiles + tail.tiles * (tail.pieces - 1) if tail else tiles, 1, job.pieces)
     others = [x.layout.stack for x in (where, sums) if x is not None]
     pointers, names = [M.strides, N.strides, target.layout.stack, *others], pointer_names(where, sums)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from tilewise.kernels.shared.triangle import tiles_of
 from tilewise.kernels.simt_gemm.skinny import FEW
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -73,7 +74,7 @@ def expected(row: Row, given: Row) -> float:
     planes, thin_m, thin_n, may_tail, itemsize = given[10], given[11], given[12], given[13], given[14]
     high, wide, depth, resident, packing = int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[5])
     doublings, others = int(row[6]), int(row[7])
-    if packing >= given[15]:
+    if packing >= given[16]:
         return INFINITE
     rest_m, rest_n, edges = m % high, n % wide, START_SECONDS
     rows, cols = m, n
@@ -83,7 +84,7 @@ def expected(row: Row, given: Row) -> float:
     if thin_n > 0.0 and 0 < rest_n <= FEW:
         cols = n - rest_n
         edges = edges + thin_n
-    tiles = -(-rows // high) * -(-cols // wide) * members
+    tiles = tiles_of(rows, cols, high, wide, int(given[15])) * members
     slots, phases = units * resident, -(-words // depth)
     pieces = pieces_of(doublings, tiles, slots, phases)
     if not pieces:
@@ -99,7 +100,7 @@ def expected(row: Row, given: Row) -> float:
     if pieces > 1:
         after = members * COMBINE_SECONDS + (members - 1) * START_SECONDS + pieces * planes
     rate = unit_rate / slots_of_step * row[4]  # steps a second of a multiprocessor
-    slower = given[17 + 2 * packing]
+    slower = given[18 + 2 * packing]
     if high == FEW:  # a wide tile for few rows has little to do beside its copies, and these take longer
         slower = slower * slower * slower
     wave = row[0] * row[1] * per_word / rate * min(words, each) * slower
@@ -107,7 +108,7 @@ def expected(row: Row, given: Row) -> float:
     if resident == 1 and tiles > units:
         idle = -tiles % units
     hidden = min(edges - START_SECONDS, IDLE_READING * idle / units * wave)
-    whole = given[16 + 2 * packing] + max(rounds_of_blocks * wave, reading) + after + edges - hidden
+    whole = given[17 + 2 * packing] + max(rounds_of_blocks * wave, reading) + after + edges - hidden
     if not others:
         return whole
     if not idle or not may_tail:

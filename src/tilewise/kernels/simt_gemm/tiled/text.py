@@ -20,11 +20,13 @@ from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.steps import binary
 from tilewise.kernels.shared.text import assembled, with_half_conversions, without
+from tilewise.kernels.shared.triangle import macros
 from tilewise.kernels.simt_gemm.tiled.configs import BIT_OPERATIONS, Config
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
 
 GROUP = 8  # rows of tiles that are walked together
 PLAIN_FILES = "shared/dependent_launch.cuh simt_gemm/tiled/walk.cuh simt_gemm/tiled/plain.cu"
+SYMMETRIC_FILES = PLAIN_FILES.replace("simt_gemm/tiled/walk.cuh", "shared/triangle.cuh simt_gemm/tiled/mirrored.cuh")
 PACK_LINES = 64  # of an operand, packed by one block
 
 
@@ -41,6 +43,7 @@ class Form:
     accumulate: bool
     split: bool = False  # sums of a piece of k go to a plane of their own
     tail: bool = False  # the last tiles come in pieces of k, each to a plane of its own
+    symmetric: bool = False  # tiles on and above the diagonal, stored twice
     ordered: bool = False  # sums have the order and P the bits of `core.reproducible`
 
 
@@ -51,10 +54,12 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
     if form.ordered:
         steps = ordered_step_text(algebra, config, form.accumulate)
         chain = CHAIN if is_plus_times(algebra.semiring) else 0
-        text = assembled(steps, {**defines, "CHAIN": chain}, "", PLAIN_FILES)
+        text = without(assembled(steps, {**defines, "CHAIN": chain}, "", PLAIN_FILES), "SYMMETRIC")
         return text if chain else without(text, "CHAIN")
     steps = step_text(algebra, config, form.accumulate, form.split)
-    return without(assembled(steps, defines, "", PLAIN_FILES), "CHAIN")
+    if form.symmetric:
+        return without(assembled(steps, defines, "", SYMMETRIC_FILES), "CHAIN")
+    return without(without(assembled(steps, defines, "", PLAIN_FILES), "CHAIN"), "SYMMETRIC")
 
 
 def macros_of(tile: PlainTile, form: Form) -> dict[str, object]:
@@ -67,6 +72,7 @@ def macros_of(tile: PlainTile, form: Form) -> dict[str, object]:
         "RESIDENT": tile.resident, "M_ALONG_K": form.m_along_k, "N_ALONG_K": form.n_along_k,
         "VECTOR_M": form.vector_m, "VECTOR_N": form.vector_n, "P_ALIGNED": form.p_aligned,
         "ACCUMULATE": form.accumulate, "PAIRS": form.config.name == "three", "ARG": form.config.name == "where",
+        **macros(tile.rows, tile.cols, form.symmetric),
         "ORDER(row, i)": "((row) % 2 ? TN - 1 - (i) : (i))" if tile.zigzag else "(i)",
         "BOUNDS": f"__maxnreg__({tile.registers})" if bounded else "__launch_bounds__(THREADS, RESIDENT)",
         "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",

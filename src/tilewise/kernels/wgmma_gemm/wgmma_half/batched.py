@@ -13,6 +13,7 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.shared.stacked import Levels
+from tilewise.kernels.shared.triangle import upper_tiles
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import options
 from tilewise.kernels.wgmma_gemm.wgmma_half.single import (
@@ -24,15 +25,15 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.single import (
     N_BY_CLASSES,
     PAIRS,
     PARTIAL,
-    ROWS,
     SERIAL_AT,
     STORES_FROM,
+    SYMMETRIC,
     TRANSPOSED,
     TRANSPOSED_OUT,
     WHOLE,
     held,
     hot_seconds,
-    store_of,
+    leaves,
     transposed_columns,
 )
 from tilewise.kernels.wgmma_gemm.wgmma_half.table import coming, may_be_transposed
@@ -105,6 +106,8 @@ def expected(row: Row, given: Row) -> float:
     tiles = members * -(-tall // (rows * cluster)) * -(-broad // made)
     if form == WHOLE and given[14] > 1.0 and row[SERIAL_AT] == 0.0:
         return INFINITE
+    if form == SYMMETRIC:
+        tiles = members * upper_tiles(m, rows * cluster, cols * int(row[BESIDE_AT]))
     if form == CUT:
         parts = parts_of(tiles, held(units, cluster), phases // LEAST_PHASES)
         parts = int(given[14]) if given[14] > 0.0 else parts
@@ -112,15 +115,15 @@ def expected(row: Row, given: Row) -> float:
             return INFINITE
     waves, wide = -(-tiles * parts // held(units, cluster)), 1 if cols >= 192 and rows > 64 else 0
     phases = max(1, -(-phases // parts))
-    store = PARTIAL if parts > 1 else TRANSPOSED_OUT if form == TRANSPOSED else ROWS
-    if store == ROWS:
-        store = store_of(1 if form == N_BY_CLASSES else 0, given[8], wide, waves, phases)
+    store = leaves(form, parts, 1 if form == N_BY_CLASSES else 0, given[8], wide, waves, phases)
     if form <= CUT and row[STORES_FROM + store] + unrounded == 0.0:
         return INFINITE
     loaded, moving = cols / cluster, given[at + 2]
     lines = loaded * lines_m + rows * lines_n if form == TRANSPOSED else rows * lines_m + loaded * lines_n
     each = phases * phase_seconds(rows * 1.0, cols, loaded, lines, given[9])
     each = tile_seconds(each + (given[12] * cols if form == N_BY_CLASSES else 0.0), store, waves, rows * cols)
+    if form == SYMMETRIC:
+        each += tile_seconds(0.0, store, waves, rows * cols)
     work = max(waves * each, given[10]) + given[13]
     work = whole_seconds(work, rows * cols, waves, row[8], cluster) + moving
     return work + (FIGURES.gather + members * 8 * parts * m * n / FIGURES.gathering if parts > 1 else 0.0)

@@ -13,7 +13,7 @@ from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, batched, cluster_split_k, grouped, single, table
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import route
-from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TILES, TensorConfig, fixed_parts
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TILES, TensorConfig, fixed_parts, takes_boxes
 
 KERNEL = "wgmma_half"
 IDEA = "tiles stream in by the copy engine, warpgroups multiply them on tensor cores"
@@ -65,15 +65,23 @@ def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
     return next((time for other, time in every(problem, machine) if other == config), math.inf)
 
 
+def takes_symmetric(p: Problem) -> bool:
+    """Whether the upper tiles may be all that is computed: not where a row's bits must not depend on its place."""
+    fits = takes_boxes(p.layout_p, p.m, p.n)  # stores by rows have not been measured yet
+    return p.symmetric and fits and not p.unrounded and p.reproducible is None
+
+
 def tables(p: Problem, machine: Machine) -> list[Table]:
     """The configurations of a single product, or of a stack."""
-    (places, rows), alike = table.table(), single if p.members == 1 else batched
+    alike = single if p.members == 1 else batched
     pairs, given = (table.given_of if p.members == 1 else batched.given_of)(p, machine)
+    made = []
+    for places, rows in (table.table(), *([table.symmetric_table()] if takes_symmetric(p) else [])):
 
-    def config(number: int) -> TensorConfig:
-        return table.config_of(places[number], pairs, p, machine)
+        def config(number: int, places: tuple[table.Place, ...] = places) -> TensorConfig:
+            return table.config_of(places[number], pairs, p, machine)
 
-    made = [Table(alike.expected, rows, given, config)]
+        made.append(Table(alike.expected, rows, given, config))
     return made + cluster_split_k.tables(pairs, given, p) if p.members == 1 else made
 
 

@@ -99,6 +99,7 @@ class _Product:
             epilogue=p.epilogue if self._parts == 1 else PLAIN,
             groups=in_text(p.groups),
             serial=config.serial,
+            symmetric=config.symmetric,
         )
         self._epilogue = epilogue_argument(p.epilogue, "float32", given.bias)
 

@@ -14,6 +14,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.residency import HELD, UNITS, crowded, parts_of
+from tilewise.kernels.shared.triangle import upper_tiles
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     CARRIED_PHASES,
     CARRIED_WAVES,
@@ -33,6 +34,7 @@ LARGE = 128 * 256
 
 WHOLE, CUT, EDGED, TRANSPOSED = range(4)  # k whole or in parts of one wave of tiles; but thin edges; Pᵀ;
 N_BY_CLASSES = 4  # of stacks, lines of N by classes: its pair of routes stands behind the others
+SYMMETRIC = 5  # tiles on and above the diagonal, stored twice: rows of their own table
 FOURS = HELD[4][0]
 GROUP = 16  # rows of tiles that are walked together, as the kernel has it
 PAIRS = 4  # of routes at most
@@ -115,6 +117,17 @@ def store_of(by_classes: int, boxed: float, wide: int, waves: int, phases: int) 
     return CARRIED if wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else ROWS
 
 
+def leaves(form: int, parts: int, by_classes: int, boxed: float, wide: int, waves: int, phases: int) -> int:
+    """How sums leave."""
+    if parts > 1:
+        return PARTIAL
+    if form == TRANSPOSED:
+        return TRANSPOSED_OUT
+    if form == SYMMETRIC:
+        return BOXES if boxed > 0.0 else ROWS
+    return store_of(by_classes, boxed, wide, waves, phases)
+
+
 def covers_more(m: int, n: int, rows: int, cols: int, cluster: int, beside: int) -> int:
     """Whether a smaller tile covers as much, and takes less over its phases, or a smaller cluster."""
     tall, broad = 64 if m <= 64 else 128 if m <= 128 else 192, min(256, max(1, -(-n // 64)) * 64)
@@ -142,8 +155,8 @@ def expected(row: Row, given: Row) -> float:
         of_n = loaded_columns(cols, cluster, rows)
         lines = cols / cluster * given[at] + rows * given[at + 1]
         m, n = n, m
-    elif covers_more(m, n, rows, cols, cluster, beside) or given[6] > row[5]:  # P read first takes registers
-        return INFINITE
+    elif covers_more(m, n, rows, cols, cluster, beside) or given[6] > row[5] or (form == SYMMETRIC and by_classes):
+        return INFINITE  # given[6] > row[5]: P read first takes registers
     if form == CUT:
         parts = parts_of(tiles_of(m, n, rows * cluster, cols * beside, 1), at_once, phases // LEAST_PHASES)
         parts = int(given[14]) if given[14] > 0.0 else parts
@@ -156,13 +169,13 @@ def expected(row: Row, given: Row) -> float:
     if form == WHOLE and given[14] > 1.0 and row[SERIAL_AT] == 0.0:
         return INFINITE
     tiles = tiles_of(m - edge_rows, n - edge_cols, rows * cluster, cols * beside, CLASSES if by_classes else 1)
+    if form == SYMMETRIC:
+        tiles = upper_tiles(m, rows * cluster, cols * beside)
     waves, wide = -(-tiles * parts // at_once), 1 if cols >= 192 and rows > 64 else 0
     phases = max(1, -(-phases // parts))
-    store = PARTIAL if parts > 1 else TRANSPOSED_OUT if form == TRANSPOSED else ROWS
-    if store == ROWS:
-        store = store_of(by_classes, given[9] if edge_cols == 0 else given[10], wide, waves, phases)
+    store = leaves(form, parts, by_classes, given[9] if edge_cols == 0 else given[10], wide, waves, phases)
     kept = row[STORES_FROM + store + (STORES if by_classes else 0)] + given[11]
-    if kept == 0.0 or (form == EDGED and store != CARRIED):  # the warps that carry sums out make thin edges
+    if form != SYMMETRIC and (kept == 0.0 or (form == EDGED and store != CARRIED)):  # carriers make thin edges
         return INFINITE
     blocks = tiles * cluster * beside * parts
     share = crowded(blocks, units, 4 * FIGURES.crowd)
@@ -173,15 +186,15 @@ def expected(row: Row, given: Row) -> float:
     each = leaving_seconds(each, store, waves, rows * cols)
     if form == WHOLE and given[14] > 1.0:
         each += given[14] * SERIAL_SECONDS
+    if form == SYMMETRIC:
+        each += leaving_seconds(tile_seconds(store, cols), store, waves, rows * cols)
     work = hot_seconds(sqrt(sqrt((waves * each) ** 4 + given[at + 2])), rows * cols)
     work += FIGURES.start + same * FIGURES.same_first + (row[8] if waves == 1 else 2) * FIGURES.group_start
     if cluster * beside > 1:
         work += FIGURES.wide_meet if wide else FIGURES.narrow_meet
     if form == EDGED:
         work = max(work, edge_cols * given[at + 6] + edge_rows * given[at + 7]) + FIGURES.edge
-    if by_classes:
-        work += FIGURES.classes
-    work += given[at + 3]
+    work += given[at + 3] + (FIGURES.classes if by_classes else 0.0)
     return work + (FIGURES.gather + 8 * parts * m * n / given[13]) if parts > 1 else work
 
 

@@ -53,7 +53,7 @@ struct Misalignments {
 // One tile of P for this block, and the phases that this part of k takes. Row r of it is row (top + r) * CLASSES + at of P,
 // as long as top + r < rows.
 // Its part of k begins `origin` elements behind the operands' own.
-struct Work { int at, rows, top, left, from, to, split, origin, depth; Member member; };
+struct Work { int at, rows, top, left, from, to, split, origin, depth; Member member; bool mirrored; };
 
 // Whether all of a tile's columns inside P are in its left half.
 static __device__ __forceinline__ bool is_narrow(const Work& work, const Size& size) {
@@ -111,6 +111,15 @@ static __device__ __forceinline__ bool find_part(int turn, const Size& size, Wor
 // stack, then part of k, then class of rows.
 static __device__ __forceinline__ bool find_work(int turn, Size size, const Misalignments& misalignments, Work& work) {
     if (CUT) return find_part(turn, size, work);
+#if SYMMETRIC
+    int tiles = upper_tiles(size.m), number = blockIdx.x / TOGETHER + turn * (gridDim.x / TOGETHER);
+    if (number >= tiles * (STACKED ? size.stack.members : 1)) return false;
+    UpperTile upper = upper_tile(STACKED ? number % tiles : number, size.m);
+    work = {0, size.m, upper.top + place_down() * BLOCK_M, upper.left + place_across() * BLOCK_N, 0, 0, 0, 0, size.k,
+            member_at(STACKED ? number / tiles : 0, size.stack), upper.mirrored};
+    work.to = steps_of(size.k, misalignments);
+    return true;
+#else  // SYMMETRIC
     const int tall = CLUSTER * BLOCK_M, wide = BESIDE * TILE_COLS;
     RowClasses classes = row_classes(size.m, tall);
     int tiles_m = tiles_of(classes), tiles_n = (size.n + wide - 1) / wide;
@@ -133,4 +142,5 @@ static __device__ __forceinline__ bool find_work(int turn, Size size, const Misa
     work.from = SPLIT ? (int)((long long)steps * work.split / size.splits) : 0;
     work.to = SPLIT ? (int)((long long)steps * (work.split + 1) / size.splits) : steps;
     return true;
+#endif  // SYMMETRIC
 }

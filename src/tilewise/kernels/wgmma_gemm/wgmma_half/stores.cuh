@@ -8,32 +8,80 @@
 //   With SPLIT, float32 sums of a part of k go to `partials`, and `gather` (gather.cu) adds them up. A P that keeps its
 //   sums unrounded is one such part: with ACCUMULATE what it holds is added first.
 
+// Sum i of a thread as it is stored, at its own place or, MIRRORED, at the one across the diagonal.
+struct AsTheyAre {
+    const float (&sums)[SUMS];
+
+    template <bool MIRRORED>
+    __device__ __forceinline__ float at(int i) const { return sums[i]; }
+};
+
+// The same with the epilogue; P points at the member, `top` and `left` are the warp's first row and column, of m.
+struct Finished {
+    const float (&sums)[SUMS];
+    const Element* P;
+    const Epilogue& epilogue;
+    int m;
+    long long ldp;
+    int top, left;
+
+    template <bool MIRRORED>
+    __device__ __forceinline__ float at(int i) const {
+        int lane = threadIdx.x % 32;
+        int down = top + lane / 4 + i / 2 % 2 * 8, across = left + lane % 4 * 2 + i / 4 * 8 + i % 2;
+        int row = MIRRORED ? across : down, column = MIRRORED ? down : across;
+        bool inside = row < m && column < m;
+        float held = ACCUMULATE && inside ? widen(P[row * ldp + column]) : 0.0f;
+        return finish(sums[i], held, bias_of(epilogue, column, inside), epilogue);
+    }
+};
+
 // Parts `first` and on of a warp's 16 rows into the boxes, as the kernel's dtype, swizzled so that the banks are spread.
-static __device__ __forceinline__ void stage_sums(const float (&sums)[SUMS], char* boxes, int first) {
+template <class Sums>
+static __device__ __forceinline__ void stage_sums(const Sums& sums, char* boxes, int first) {
     int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
     #pragma unroll
     for (int j = first * 8; j < min(first + BOXES, PARTS) * 8; ++j) {
         char* at = boxes + (j / 8 - first) * BOX_BYTES + row * ROW_BYTES + (j % 8 ^ row % 8) * 16 + lane % 4 * 4;
-        *reinterpret_cast<unsigned*>(at) = narrow_pair(sums[4 * j], sums[4 * j + 1]);
-        *reinterpret_cast<unsigned*>(at + 8 * ROW_BYTES) = narrow_pair(sums[4 * j + 2], sums[4 * j + 3]);
+        *reinterpret_cast<unsigned*>(at) = narrow_pair(sums.template at<false>(4 * j), sums.template at<false>(4 * j + 1));
+        *reinterpret_cast<unsigned*>(at + 8 * ROW_BYTES) = narrow_pair(sums.template at<false>(4 * j + 2), sums.template at<false>(4 * j + 3));
     }
 }
 
-// The copy engine takes a consumer's 64 rows and leaves out what lies outside P.
+// The same transposed: columns of the parts are the boxes' rows, the consumer's 64 rows their columns. Eight by eight, in registers.
+template <class Sums>
+static __device__ __forceinline__ void stage_mirrored(const Sums& sums, char* boxes, int first) {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    #pragma unroll
+    for (int i = first * 32; i < min(first + BOXES, PARTS) * 32; i += 2) {
+        int row = i / 4 * 8 + lane / 4 - first * 64, piece = warp * 2 + i / 2 % 2;
+        char* at = boxes + row * ROW_BYTES + (piece ^ row % 8) * 16 + lane % 4 * 4;
+        *reinterpret_cast<unsigned*>(at) = transposed_pair(narrow_pair(sums.template at<true>(i), sums.template at<true>(i + 1)));
+    }
+}
+
+// The copy engine takes a consumer's 64 rows, MIRRORED its 64 columns, and leaves out what lies outside P.
+template <bool MIRRORED, class Sums>
 static __device__ __forceinline__ void store_boxes(
-    const float (&sums)[SUMS], char* boxes, const TensorMap* map_p, int group, int top, int left, Member member)
+    const Sums& sums, char* boxes, const TensorMap* map_p, int group, int top, int left, Member member)
 {
     bool leader = threadIdx.x % 128 == 0;
     #pragma unroll
     for (int first = 0; first < PARTS; first += BOXES) {
         if (leader) store_wait_read();
         barrier_sync(1 + group, 128);
-        stage_sums(sums, boxes, first);
+        if (MIRRORED)
+            stage_mirrored(sums, boxes, first);
+        else
+            stage_sums(sums, boxes, first);
         fence_async_shared();
         barrier_sync(1 + group, 128);
         if (leader) {
-            for (int part = first; part < min(first + BOXES, PARTS); ++part)
-                store_member_box(map_p, boxes + (part - first) * BOX_BYTES, left + part * 64, top, member);
+            for (int part = first; part < min(first + BOXES, PARTS); ++part) {
+                int across = left + part * 64;
+                store_member_box(
+                    map_p, boxes + (part - first) * BOX_BYTES, MIRRORED ? top : across, MIRRORED ? across : top, member);
+            }
             store_commit();
         }
     }
@@ -71,20 +119,22 @@ static __device__ __forceinline__ Element staged_element(const char* boxes, int 
 }
 
 // Rows `first`, first + step, ... of the staging to rows of any 2-byte addresses, `width` elements each. Between the 16-byte
-// boundaries of P a lane stores eight elements, shifted out of two pieces; what is left at either end goes one by one.
+// boundaries of P a lane stores eight elements, shifted out of two pieces; what is left at either end goes one by one. ACROSS: boxes of a
+// row.
+template <int ACROSS = BOXES>
 static __device__ __forceinline__ void store_staged(
     const char* boxes, int first, int step, int end, Element* to, long long ldp, int width)
 {
-    const int lanes = BOXES > 2 ? 32 : BOXES * 8;  // to a row; a warp takes several rows at a time if they are short
+    const int lanes = ACROSS > 2 ? 32 : ACROSS * 8;  // to a row; a warp takes several rows at a time if they are short
     int i = threadIdx.x % 32 % lanes;
     for (int row = first + threadIdx.x % 32 / lanes * step; row < end; row += 32 / lanes * step) {
-        const char* group = boxes + row / 64 * (BOXES * BOX_BYTES);
+        const char* group = boxes + row / 64 * (ACROSS * BOX_BYTES);
         int within = row % 64;
         Element* line = to + row * ldp;
         int head = (8 - elements_after_boundary(line)) % 8, at = head + i * 8, tail = head + (width - head) / 8 * 8;
         if (at + 8 <= width) {
             uint4 low = *reinterpret_cast<const uint4*>(staged_piece(group, within, i));
-            uint4 high = *reinterpret_cast<const uint4*>(staged_piece(group, within, min(i + 1, BOXES * 8 - 1)));
+            uint4 high = *reinterpret_cast<const uint4*>(staged_piece(group, within, min(i + 1, ACROSS * 8 - 1)));
             *reinterpret_cast<uint4*>(line + at) = shifted_by(low, high, head);
         }
         if (i < head && i < width) line[i] = staged_element(group, within, i);
@@ -93,8 +143,9 @@ static __device__ __forceinline__ void store_staged(
 }
 
 // Each warp stores its own 16 rows, without a barrier. P points at the tile.
+template <class Sums>
 static __device__ __forceinline__ void store_rows(
-    const float (&sums)[SUMS], char* boxes, Element* P, long long ldp, int height, int width)
+    const Sums& sums, char* boxes, Element* P, long long ldp, int height, int width)
 {
     int mine = threadIdx.x / 32 % 4 * 16;
     #pragma unroll
@@ -105,6 +156,25 @@ static __device__ __forceinline__ void store_rows(
         int wide = min(min(BOXES, PARTS - first) * 64, width - first * 64);
         if (wide > 0) store_staged(boxes, mine, 1, min(mine + 16, height), P + first * 64, ldp, wide);
     }
+}
+
+// A consumer's columns as rows of P, each warp 16 of every 64.
+template <class Sums>
+static __device__ __forceinline__ void store_columns(
+    const Sums& sums, char* boxes, int group, Element* P, long long ldp, int m, int top, int left)
+{
+    int mine = threadIdx.x / 32 % 4 * 16;
+    #pragma unroll
+    for (int first = 0; first < PARTS; first += BOXES) {
+        barrier_sync(1 + group, 128);
+        stage_mirrored(sums, boxes, first);
+        barrier_sync(1 + group, 128);
+        for (int part = first; part < min(first + BOXES, PARTS); ++part) {
+            int row = left + part * 64;
+            store_staged<1>(boxes + (part - first) * BOX_BYTES, mine, 1, min(mine + 16, m - row), P + row * ldp + top, ldp, min(64, m - top));
+        }
+    }
+    barrier_sync(1 + group, 128);
 }
 
 // Three carrier warps store finished tiles while the consumers multiply the next one; the last tile is stored by the consumers, except

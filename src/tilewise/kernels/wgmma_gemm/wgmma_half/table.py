@@ -14,7 +14,7 @@ from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKED, R
 from tilewise.kernels.shared.residency import parts_of
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, single
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import lines_touched, moved_bytes, options
-from tilewise.kernels.wgmma_gemm.wgmma_half.single import CUT, EDGED, N_BY_CLASSES, PAIRS, TRANSPOSED, WHOLE
+from tilewise.kernels.wgmma_gemm.wgmma_half.single import CUT, EDGED, N_BY_CLASSES, PAIRS, SYMMETRIC, TRANSPOSED, WHOLE
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     CLASSES,
     DEPTH,
@@ -62,6 +62,13 @@ def table() -> tuple[tuple[Place, ...], Rows]:
         places.append(Place(tile, PAIRS, N_BY_CLASSES))
         rows.append(_row(*places[-1], frozenset(), frozenset()))
     return tuple(places), Rows(rows)
+
+
+@lru_cache(maxsize=1)
+def symmetric_table() -> tuple[tuple[Place, ...], Rows]:
+    """The same for a symmetric P."""
+    places = tuple(Place(tile, pair, SYMMETRIC) for tile, pair in product(STORES, range(PAIRS)))
+    return places, Rows([_row(*place, *STORES[place.tile]) for place in places])
 
 
 def _row(tile: TensorTile, pair: int, form: int, stores: frozenset[str], by_classes: frozenset[str]) -> Row:
@@ -137,6 +144,8 @@ def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: M
     if form == N_BY_CLASSES:
         return TensorConfig(tile, (DEINTERLEAVED, BY_CLASSES))
     routes = pairs[pair]
+    if form == SYMMETRIC:
+        return TensorConfig(tile, routes, symmetric=True)
     if form == TRANSPOSED:
         return TensorConfig(
             TensorTile(tile.rows, single.transposed_columns(p.m), tile.cluster), routes, transposed=True

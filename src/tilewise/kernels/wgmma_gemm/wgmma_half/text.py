@@ -10,7 +10,8 @@ from tilewise.core.problem import Groups
 from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.groups import offset_type
-from tilewise.kernels.shared.text import assembled, of_tile
+from tilewise.kernels.shared.text import assembled, of_tile, without
+from tilewise.kernels.shared.triangle import macros
 from tilewise.kernels.transforms.realign import ELEMENT
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CUTS, NARROWED, TensorTile
@@ -56,12 +57,13 @@ def render_wgmma_half(
     epilogue: Epilogue = PLAIN,
     groups: Groups | None = None,
     serial: bool = False,
+    symmetric: bool = False,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `transposed`, `rows`, `carried`,
     `partial`, `cut`, `cut transposed`); `edged`: thin edges are separate; `classes`: in how many classes of rows M is
     taken, 0 where its rows start on 16 bytes; `n_by_classes`: rows of N come by classes; `narrowed`: the last tile of a
     row of them may be multiplied by half; `epilogue`: of sums that are not parts; `groups`: of rows, found on the card;
-    `serial`: parts of k one after the other.
+    `serial`: parts of k one after the other; `symmetric`: upper tiles, stored twice by `boxes` or `rows`.
     Members of a stack are walked by every text that may meet one."""
     kind = KINDS[dtype]
     defines = {
@@ -83,8 +85,9 @@ def render_wgmma_half(
         "ROLLED": store in CUTS,  # so short a product waits for the text itself
         "BY_ROWS": groups is not None and groups.along == "rows",
         "BY_K": groups is not None and groups.along == "k",
+        **macros(tile.rows * tile.cluster, tile.cols * tile.beside, symmetric),
     }
-    return assembled(
+    text = assembled(
         f"// wgmma_half over {dtype}, sums in float32",
         defines,
         ELEMENT,
@@ -96,8 +99,9 @@ def render_wgmma_half(
         "shared/words.cuh wgmma_gemm/wgmma_half/thin_edges.cuh",
         *products_of_tiles(tile.cols, kind, not m_along_k, not n_along_k),
         "shared/row_classes.cuh",
-        *(f"wgmma_gemm/wgmma_half/{name}" for name in FILES),
+        *(["shared/triangle.cuh"] * symmetric + [f"wgmma_gemm/wgmma_half/{name}" for name in FILES]),
     )
+    return text if symmetric else without(text, "SYMMETRIC")
 
 
 @KeyedRenderer

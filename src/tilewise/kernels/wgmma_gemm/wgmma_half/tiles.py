@@ -10,6 +10,7 @@ from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKED, REALIGNED
 from tilewise.kernels.shared.residency import UNIT_SHARED, rooms
+from tilewise.kernels.shared.triangle import upper_tiles
 from tilewise.system.once import once
 
 DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzled tile
@@ -174,6 +175,7 @@ class TensorConfig:
     inside: bool = False  # these parts are a cluster's blocks, which add up inside the launch
     serial: bool = False  # they are the same block's, one after the other
     transposed: bool = False  # M and N change places: the tile's columns are rows of P
+    symmetric: bool = False  # tiles on and above the diagonal, stored twice
     tuned: bool = field(default=False, compare=False)  # chosen by measurement, not by the model alone
 
     def spec(self) -> str:
@@ -181,7 +183,7 @@ class TensorConfig:
         edges = " edges" if self.edge_rows or self.edge_cols else ""
         cut = f" k/{self.splits}" if self.splits > 1 or self.inside else ""
         cut += " inside" if self.inside else " serial" if self.serial else ""
-        transposed = " transposed" if self.transposed else ""
+        transposed = " transposed" if self.transposed else " symmetric" if self.symmetric else ""
         tile, across = self.tile, f"x{self.tile.beside}" if self.tile.beside > 1 else ""
         return f"{tile.rows}x{tile.cols}c{tile.cluster}{across} {', '.join(self.routes)}{edges}{cut}{transposed}"
 
@@ -270,7 +272,9 @@ class TensorConfig:
         return form(self.edge_cols, m_along_k, n_along_k), form(self.edge_rows, n_along_k, m_along_k)
 
     def tiles(self, m: int, n: int) -> int:
-        """Cluster tiles of P, thin edges apart."""
+        """Cluster tiles of P that are computed, thin edges apart."""
+        if self.symmetric:
+            return upper_tiles(m, self.tile.rows * self.tile.cluster, self.tile.cols * self.tile.beside)
         if self.transposed:
             m, n = n, m
         tall = self.tile.rows * self.tile.cluster
@@ -300,7 +304,11 @@ class TensorConfig:
             return "transposed"
         if takes_boxes(layout, m, n, self.edge_cols, alignment) and BY_CLASSES not in self.routes:
             return "boxes"
-        return "carried" if self.tile.wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else "rows"
+        return (
+            "carried"
+            if self.tile.wide and not self.symmetric and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES
+            else "rows"
+        )
 
 
 LEAST_PHASES = 4  # of a part of k

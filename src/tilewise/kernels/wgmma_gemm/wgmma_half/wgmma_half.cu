@@ -16,6 +16,8 @@
 // Stores: see stores.cuh; where k is cut over a cluster, cut.cuh. Stacks: see batch.cuh. Groups of rows: see tile_scheduler.cuh; consumers whose 64 rows of a tile are another
 //   group's leave them out, and nobody brings them.
 // Serial split-K (SERIAL): a block makes all parts of a tile, each from zero, with the bits of parts that have blocks of their own.
+// Symmetric: with SYMMETRIC, tiles are those of triangle.cuh, and one above the diagonal leaves once more, transposed. Bias and held
+//   values are those of each place, so `finish` is applied as sums are staged.
 // Epilogue: sums pass through `finish` (epilogue.cuh) in the registers of their consumer, or in `gather` where k is cut.
 // Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which the carriers make in the background
 //   while nothing waits to be carried (thin_edges.cuh).
@@ -239,7 +241,7 @@ static __device__ __forceinline__ void consume(
         long long apart = offset_in_p(work.member, size.stack);
         Element* first = P + apart + work.at * ldp;
         Element* tile = first + top * (CLASSES * ldp) + work.left;
-        if (FINISHED && !CUT) finish_sums(sums, first, epilogue, work.rows, size.n, CLASSES * ldp, rows, work.left);
+        if (FINISHED && !CUT && !SYMMETRIC) finish_sums(sums, first, epilogue, work.rows, size.n, CLASSES * ldp, rows, work.left);
         if (CUT) {
             int down = size.m - work.top, across = size.n - work.left;
             CutTile cell = FEW_ROWS ? CutTile{P + apart + work.left * ldp + work.top, ldp, work.top, across, down}
@@ -252,21 +254,30 @@ static __device__ __forceinline__ void consume(
         else if (BOXED && BY_ROWS && top + 64 > work.rows) {  // the rows behind these belong to another group
             if (threadIdx.x % 128 == 0) store_wait_read();
             barrier_sync(1 + group, 128);
-            store_rows(sums, boxes, tile, ldp, work.rows - top, size.n - work.left);
+            store_rows(AsTheyAre{sums}, boxes, tile, ldp, work.rows - top, size.n - work.left);
+        } else if (SYMMETRIC) {
+            Finished made = {sums, first, epilogue, size.m, ldp, rows, work.left};
+            if (BOXED) {
+                store_boxes<false>(made, boxes, map_p, group, top, work.left, work.member);
+                if (work.mirrored) store_boxes<true>(made, boxes, map_p, group, top, work.left, work.member);
+            } else {
+                store_rows(made, boxes, tile, ldp, size.m - top, min(BLOCK_N, size.m - work.left));
+                if (work.mirrored) store_columns(made, boxes, group, first, ldp, size.m, top, work.left);
+            }
         } else if (BOXED)
-            store_boxes(sums, boxes, map_p, group, top, work.left, work.member);
+            store_boxes<false>(AsTheyAre{sums}, boxes, map_p, group, top, work.left, work.member);
         else if (CARRIED) {
             Work after;
             barrier_wait(carried, empty_staging);
             empty_staging ^= 1;
             if (BY_ROWS || find_work(turn + 1, size, misalignments, after)) {
-                stage_sums(sums, boxes, 0);
+                stage_sums(AsTheyAre{sums}, boxes, 0);
                 __syncwarp();
                 if (threadIdx.x % 32 == 0) barrier_arrive(staged);
             } else
-                store_rows(sums, boxes, tile, CLASSES * ldp, work.rows - top, min(TILE_COLS, size.n - work.left));
+                store_rows(AsTheyAre{sums}, boxes, tile, CLASSES * ldp, work.rows - top, min(TILE_COLS, size.n - work.left));
         } else
-            store_rows(sums, boxes, tile, CLASSES * ldp, work.rows - top, min(TILE_COLS, size.n - work.left));
+            store_rows(AsTheyAre{sums}, boxes, tile, CLASSES * ldp, work.rows - top, min(TILE_COLS, size.n - work.left));
     }
     if ((BOXED || TRANSPOSED) && threadIdx.x % 128 == 0) store_wait_all();
 }
