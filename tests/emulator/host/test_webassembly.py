@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from seeds import next_seed, sample_size
 from tilewise.emulator.host.options import NATIVE, WASM, Options
 from tilewise.emulator.host.process import run_program
+from tilewise.emulator.host.target import Trapped
 from tilewise.emulator.host.target.webassembly import WebAssembly
 from tilewise.emulator.machine.findings import Kind
 from tilewise.errors import EngineError
@@ -179,6 +183,82 @@ def test_products_of_long_numbers_overflow_where_they_do(level):
         assert overflows(a, b) == (not -(1 << 63) <= a * b < 1 << 63), (a, b)
 
 
+RAW = """
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
+define i64 @other(i64 %a) { ret i64 %a }
+@kept = internal global ptr @other
+define i64 @start(i64 %kind, i64 %at, i64 %n) {
+  %p = inttoptr i64 %at to ptr
+  switch i64 %kind, label %call [i64 0, label %store  i64 1, label %load  i64 2, label %set  i64 3, label %move]
+store:
+  store volatile i64 %n, ptr %p, align 1
+  ret i64 0
+load:
+  %v = load volatile i64, ptr %p, align 1
+  ret i64 %v
+set:
+  call void @llvm.memset.p0.i64(ptr %p, i8 7, i64 %n, i1 true)
+  ret i64 0
+move:
+  call void @llvm.memmove.p0.p0.i64(ptr %p, ptr inttoptr (i64 65536 to ptr), i64 %n, i1 true)
+  ret i64 0
+call:
+  %f = load volatile ptr, ptr @kept
+  %c = call i64 %p(i64 %n)
+  ret i64 %c
+}
+"""
+
+
+@pytest.mark.slow  # in the default run the attacks of test_attacks.py cover it
+def test_raw_accesses_reach_the_linear_memory_and_nothing_else():
+    """Three hundred attempts and more, with no check of ours before them."""
+    target = WebAssembly()
+    there, data = target.reserve(1 << 20)
+    run = target.load(RAW, {}, "start", ("i64", "i64", "i64", "i64"))
+    draw = random.Random(next_seed())
+    size = target._size
+    starts = [0, 8, 65536, there, there + (1 << 19), size - 16, size - 8, size - 7, size, size + 4096, 1 << 47, 1 << 63]
+    starts += [data.ctypes.data, id(target), ctypes.addressof(ctypes.c_int()), (1 << 64) - 8]  # of this process
+    for _ in range(sample_size(2000)):
+        kind, at = draw.randrange(5), draw.choice(starts) + draw.choice([0, draw.randrange(16)])
+        n = draw.choice([0, 1, 8, 4096, 1 << 40, (1 << 63) - 1, draw.getrandbits(64)]) & (1 << 64) - 1
+        at &= (1 << 64) - 1
+        if kind == 4:
+            fine, n = at == 1, n >> 1  # the entry of @other in the module's table
+        else:
+            length = 8 if kind < 2 else n
+            fine = not length or (at + length <= size and (kind != 3 or n <= size - 65536))
+        given = [x - (1 << 64) if x >> 63 else x for x in (kind, at, n)]
+        if fine and 2 <= kind <= 3 and n > 1 << 20:
+            continue  # would fill this machine's memory
+        if fine:
+            result = run(*given)
+            assert kind != 4 or result == n
+        else:
+            with pytest.raises(Trapped):
+                pytest.fail(f"{kind} at {at:#x}, {n}: {run(*given)}")
+
+
+@pytest.mark.slow
+def test_hostile_arguments_of_imports_do_no_harm():
+    tool = Path(__file__).parents[2] / "support" / "hostile_imports.py"
+    command = [sys.executable, str(tool), str(sample_size(8000)), str(next_seed() % 2**31)]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])
+
+
+@pytest.mark.slow
+def test_drawn_programs_agree(tmp_path):
+    """Those of the tests, with a few tokens changed, generated ones, and generated kernels."""
+    tool = Path(__file__).parents[2] / "support" / "webassembly_agreement.py"
+    command = [sys.executable, str(tool), str(sample_size(120)), "600", str(next_seed() % 2**31)]
+    environment = {**os.environ, "OUT": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
 def test_code_that_leaves_its_memory_or_its_table_traps_with_a_finding(tmp_path):
     """As if a check of the compiler were missing: the text of `main` is replaced."""
     for instruction, kind in (
@@ -189,6 +269,17 @@ def test_code_that_leaves_its_memory_or_its_table_traps_with_a_finding(tmp_path)
         report = run_replaced(tmp_path, instruction)
         assert [(f["kind"]) for f in report["findings"]] == [kind.value], report
         assert (report["ended"], report["status"]) == ("crash", 139)
+
+
+def test_a_call_by_another_type_is_a_fault(tmp_path):
+    """Machine code takes it, if all that differs is scalars in registers."""
+    path = tmp_path / "program.cu"
+    path.write_text(
+        "void work() {}\nlong twice(long x) { return 2 * x; }\nint main(int argc, char**) {\n"
+        "  long (*f[2])(long) = {twice, (long (*)(long))work};\n  return f[argc % 2](1) == 77;\n}\n"
+    )
+    report = run_program(path, options=Options(target=WASM), capture=True)
+    assert [(f.kind, "another type" in f.message) for f in report.findings] == [(Kind.OUT_OF_BOUNDS, True)]
 
 
 REPLACED = """

@@ -20,6 +20,11 @@ def writable(s: Session, address: int, size: int) -> bool:
     return _range(s, address, size, "write", 1)
 
 
+def addressable(s: Session, address: int, size: int) -> bool:
+    """Whether all bytes are the host's, initialised or not; else a read of them is reported."""
+    return _range(s, address, size, "read", 1)
+
+
 def _range(s: Session, address: int, size: int, access: str, wanted: int) -> bool:
     if size == 0:
         return True
@@ -174,9 +179,8 @@ def strcpy(s: Session, to: int, source: int) -> int:
 
 @runtime("strncpy")
 def strncpy(s: Session, to: int, source: int, n: int) -> int:
-    data = string(s, source, n).ljust(n, b"\0")
     if writable(s, to, n):
-        s.memory.put(to, data)
+        s.memory.put(to, string(s, source, n).ljust(n, b"\0"))
     return to
 
 

@@ -14,6 +14,7 @@ from tilewise.emulator.host.runtime.scanning import scan
 from tilewise.emulator.host.runtime.session import Function, Session, runtime
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.formatting import format_quickly, formatted, python_format
+from tilewise.errors import LimitError
 
 MAX_ARGUMENTS = 1 << 16  # of a call of vprintf
 
@@ -31,6 +32,8 @@ class Stream:
 
 
 def _arguments(s: Session, packed: int, count: int) -> list[tuple[int, int]]:
+    if not 0 <= count <= MAX_ARGUMENTS:
+        raise LimitError(f"a call with {count} variadic arguments: at most {MAX_ARGUMENTS} are taken")
     raw: Any = s.memory.cells(packed, ctypes.c_uint64, 2 * count) if count else []
     return [(raw[2 * i], raw[2 * i + 1]) for i in range(count)]
 

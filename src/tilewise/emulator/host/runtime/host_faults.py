@@ -56,8 +56,11 @@ def trapped(s: Session, trap: Trapped) -> None:
     name = next((i.node.name for i in s.program.instances.values() if i.symbol == f'@"{trap.function}"'), "")
     if trap.stack:
         _stack_overflow(s, name or "a function")
-    message = f"the program's code was stopped here: {trap.what}"
-    stopped(s, Kind.OUT_OF_BOUNDS, s.line, message, "check pointers and indices before this line", access="trap")
+    message, hint = f"the program's code was stopped here: {trap.what}", "check pointers and indices before this line"
+    if "indirect call" in trap.what:
+        message = "a function is called through a pointer of another type: it takes or returns something else"
+        hint = "give the function the parameters and the result of the pointer's type, without a cast"
+    stopped(s, Kind.OUT_OF_BOUNDS, s.line, message, hint, access="trap")
 
 
 def report_access(s: Session, address: int, size: int, line: int, access: str) -> None:

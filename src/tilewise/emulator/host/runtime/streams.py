@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tilewise.emulator.host.runtime.c_memory import string, writable
+from tilewise.emulator.host.runtime.c_memory import addressable, string, writable
 from tilewise.emulator.host.runtime.program_files import opened, put
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.formatting import check_places, real
@@ -78,7 +78,7 @@ def os_integer(s: Session, number: int, value: int, size: int) -> None:
     if o.base == 10:
         text = f"{value:+d}" if o.plus else str(value)
     else:
-        value &= (1 << 8 * size) - 1
+        value &= (1 << 8 * (size & 15)) - 1
         text = f"{value:x}" if o.base == 16 else f"{value:o}"
         if o.showbase:
             text = ("0x" if o.base == 16 else "0") + text
@@ -88,7 +88,7 @@ def os_integer(s: Session, number: int, value: int, size: int) -> None:
 
 @runtime("__os_u")
 def os_unsigned(s: Session, number: int, value: int, size: int) -> None:
-    os_integer(s, number, value & (1 << 8 * size) - 1, size)
+    os_integer(s, number, value & (1 << 8 * (size & 15)) - 1, size)
 
 
 @runtime("__os_d")
@@ -113,7 +113,11 @@ def os_string(s: Session, number: int, text: int) -> None:
 
 @runtime("__os_n")
 def os_bytes(s: Session, number: int, text: int, size: int) -> None:
-    write_padded(s, out(s, number), s.memory.view(text, size).tobytes() if size else b"")
+    write_padded(s, out(s, number), _bytes(s, text, size))
+
+
+def _bytes(s: Session, address: int, size: int) -> bytes:
+    return s.memory.view(address, size).tobytes() if size and addressable(s, address, size) else b""
 
 
 @runtime("__os_c")
@@ -170,7 +174,7 @@ def os_copy(s: Session, number: int, to: int) -> None:
 
 @runtime("__os_clear")
 def os_clear(s: Session, number: int, text: int, size: int) -> None:
-    out(s, number).buffer = bytearray(s.memory.view(text, size).tobytes() if size else b"")
+    out(s, number).buffer = bytearray(_bytes(s, text, size))
 
 
 @runtime("__os_file")
@@ -219,7 +223,7 @@ def source(s: Session, number: int) -> InputStream:
 def is_new(s: Session, text: int, size: int) -> int:
     source(s, 0)
     known = s.state["in"]
-    known[len(known)] = InputStream(s.memory.view(text, size).tobytes() if size else b"")
+    known[len(known)] = InputStream(_bytes(s, text, size))
     return len(known) - 1
 
 

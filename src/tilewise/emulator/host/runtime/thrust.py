@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.emulator.host.runtime.cuda_memory import move
-from tilewise.emulator.host.runtime.memory import CARD_UNINIT
+from tilewise.emulator.host.runtime.memory import CARD_UNINIT, LARGE
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
 
@@ -25,7 +25,12 @@ def copy(s: Session, to: int, source: int, size: int) -> None:
     """Copy bytes and whether they are initialised, between host and card."""
     m = s.memory
     for address in (source, to):
-        if size < 0 or not m.inside(address, size) or not m.state(address, size).all():
+        pieces = range(address, address + size, LARGE)  # the first bad one ends the test
+        if (
+            size < 0
+            or not m.inside(address, size)
+            or not all(m.state(at, min(LARGE, address + size - at)).all() for at in pieces)
+        ):
             hint = "keep the iterators inside their vector, and the second behind the first"
             read = f"{size} bytes are read that are no memory"
             text = read if address == source else f"{size} bytes are written that are no memory"
