@@ -61,7 +61,7 @@ def command(
             if not shapes:
                 from tilewise.teaching.trace.proofs import sentences
 
-                for line in sentences(chosen, language, not report.ok, **options):
+                for line in sentences(chosen, language, report.seen, **options):
                     say(line)
     return 1 if strict and not report.clean else report.exit_code
 

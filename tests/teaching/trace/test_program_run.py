@@ -241,3 +241,112 @@ __global__ void add(const float* x, float* y, int n) {
         program(size="256", kernel=kernel.replace("\\n", "")).replace("<<<(n + 127) / 128, 128>>>", "<<<1, 64>>>")
     )
     assert not [f for f in report.findings if f.kind is Kind.UNINITIALISED_READ and f.array == "s"]
+
+
+PITCHED = r"""#include <cstdio>
+#include <vector>
+__global__ void blur(float* in, float* out, size_t pitch, int width, int height) {
+    int c = threadIdx.x + blockIdx.x * blockDim.x;
+    int r = threadIdx.y + blockIdx.y * blockDim.y;
+    if (c > 0 && r > 0 && c < width - 1 && r < height - 1) {
+        float s = in[(r - 1) * pitch + c] + in[(r + 1) * pitch + c] + in[r * pitch + c - 1] + in[r * pitch + c + 1];
+        float* o = (float*)((char*)out + r * pitch);
+        o[c] = s / 4;
+    }
+}
+int main() {
+    int width = 40, height = 30;
+    std::vector<float> img(width * height, 3.f);
+    float *din, *dout;
+    size_t p1, p2;
+    cudaMallocPitch(&din, &p1, width * sizeof(float), height);
+    cudaMallocPitch(&dout, &p2, width * sizeof(float), height);
+    cudaMemset2D(dout, p2, 0, width * sizeof(float), height);
+    cudaMemcpy2D(din, p1, img.data(), width * sizeof(float), width * sizeof(float), height, cudaMemcpyHostToDevice);
+    blur<<<dim3(5, 4), dim3(8, 8)>>>(din, dout, p1, width, height);
+    cudaMemcpy2D(img.data(), width * sizeof(float), dout, p2, width * sizeof(float), height, cudaMemcpyDeviceToHost);
+    printf("%f\n", img[width + 1]);
+    cudaFree(din); cudaFree(dout);
+}
+"""
+DOWN = r"""#include <iostream>
+#include <vector>
+#include <numeric>
+#define BLOCK 256
+__global__ void dot(const double* a, const double* b, double* partial, int n) {
+    __shared__ double cache[BLOCK];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    cache[threadIdx.x] = i < n ? a[i] * b[i] : 0.0;
+    __syncthreads();
+    for (int s = blockDim.x / 2; s; s >>= 1) {
+        if (threadIdx.x < s) cache[threadIdx.x] += cache[threadIdx.x + s];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) partial[blockIdx.x] = cache[0];
+}
+int main() {
+    int n = 1000, blocks = (n + BLOCK - 1) / BLOCK;
+    std::vector<double> a(n, 0.5), b(n, 4.0), p(blocks);
+    double *da, *db, *dp;
+    cudaMalloc(&da, n * sizeof(double)); cudaMalloc(&db, n * sizeof(double)); cudaMalloc(&dp, blocks * sizeof(double));
+    cudaMemcpy(da, a.data(), n * sizeof(double), cudaMemcpyHostToDevice);
+    cudaMemcpy(db, b.data(), n * sizeof(double), cudaMemcpyHostToDevice);
+    dim3 grid(n / BLOCK);
+    dot<<<grid, BLOCK>>>(da, db, dp, n);
+    cudaMemcpy(p.data(), dp, blocks * sizeof(double), cudaMemcpyDeviceToHost);
+    std::cout << std::accumulate(p.begin(), p.end(), 0.0) << std::endl;
+    cudaFree(da); cudaFree(db); cudaFree(dp);
+    return 0;
+}
+"""
+BY_VALUE = r"""#include <cstdio>
+#include <vector>
+class Tensor {
+    float* data_;
+    size_t n_;
+public:
+    explicit Tensor(size_t n) : n_(n) { cudaMalloc(&data_, n * sizeof(float)); cudaMemset(data_, 0, n * sizeof(float)); }
+    float* data() { return data_; }
+    size_t size() const { return n_; }
+    ~Tensor() {
+        cudaFree(data_);
+    }
+};
+__global__ void fill(float* p, size_t n, float v) {
+    size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+    if (i < n) p[i] = v;
+}
+void fill_tensor(Tensor t, float v) { fill<<<(t.size() + 63) / 64, 64>>>(t.data(), t.size(), v); }
+int main() {
+    Tensor t(200);
+    fill_tensor(t, 1.5f);
+    std::vector<float> h(200);
+    cudaMemcpy(h.data(), t.data(), 200 * sizeof(float), cudaMemcpyDeviceToHost);
+    printf("%f\n", h[199]);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "hint"),
+    [
+        (PITCHED, Kind.OUT_OF_BOUNDS, "rows of din are 512 bytes apart: (T*)((char*)in + y * pitch) + x"),
+        (DOWN, Kind.UNCOVERED, "each block stores one element, and the grid has 3: round it up"),
+        (BY_VALUE, Kind.DOUBLE_FREE, "is in ~Tensor(): a copy of the object frees the same memory"),
+        (BY_VALUE, Kind.USE_AFTER_FREE, "is in ~Tensor(): a copy of the object frees the same memory"),
+        (program(copy=""), Kind.UNINITIALISED_READ, "nothing was ever copied into x (allocated at line 7)"),
+    ],
+)
+def test_the_hint_names_what_the_host_did(check, text, kind, hint):
+    """Of faults in kernels too: what the program's own run knows of the allocation is in their findings."""
+    report = check(text)
+    assert {f.hint for f in report.faults if f.kind is kind and hint in f.hint}, [f.hint for f in report.faults]
+    assert all("cudaMalloc" in f.evidence for f in report.faults if f.kind is Kind.OUT_OF_BOUNDS)
+
+
+@pytest.mark.parametrize(("status", "kinds"), [("1", []), ("0", ["leak"])])
+def test_what_a_program_leaves_behind_that_fails_is_no_leak(check, status, kinds):
+    """As after exit(1): it may have ended early."""
+    text = "int main() { float* d; cudaMalloc(&d, 400); cudaMemset(d, 0, 400); if (d) return STATUS; cudaFree(d); }"
+    report = check(text.replace("STATUS", status))
+    assert [str(f.kind) for f in report.program.findings] == kinds

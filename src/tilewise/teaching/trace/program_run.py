@@ -28,6 +28,7 @@ ALLOCATES = re.compile(
     r"\bcuda(Malloc|HostAlloc|HostRegister)|__device__|__managed__|\bdevice_vector\b"
 )  # a main without any of these beside a kernel with pointers is only a sketch: compiled, and not run
 POINTERS = re.compile(r"__global__[^{;]*\([^)]*[*\[]")
+GENERAL = re.compile(r"keep the subscript|clear it first")  # hints that know no matrix and no allocation
 BY_MAIN = frozenset({  # what the program's own run would have shown
     Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED_READ, Kind.DIVERGENT_BARRIER, Kind.RACE, Kind.LAUNCH, Kind.ASSERTION,
 })  # fmt: skip
@@ -125,7 +126,9 @@ def program_alone(
 
 def correct(program: ProgramReport, runs: list[Run]) -> list[Run]:
     """The kernels' findings with their basis corrected by the program's own run."""
-    shown = {(f.kind, f.line) for f in program.findings}
+    shown: dict[tuple[Kind, int], dict[str, Finding]] = {}
+    for f in program.findings:
+        shown.setdefault((f.kind, f.line), {})[f.array] = f
     whole: dict[str, bool] = {}
     for launch in program.launches:
         name = str(launch["kernel"]).rpartition("::")[2]
@@ -140,11 +143,19 @@ def correct(program: ProgramReport, runs: list[Run]) -> list[Run]:
     return out
 
 
-def _correct(finding: Finding, shown: set[tuple[Kind, int]], launched: bool, whole: bool) -> Finding:
+def _correct(
+    finding: Finding, shown: Mapping[tuple[Kind, int], Mapping[str, Finding]], launched: bool, whole: bool
+) -> Finding:
+    """`shown`: the findings of the program's own run, by array."""
     if finding.severity is not Severity.FAULT:
         return finding
-    if (finding.kind, finding.line) in shown:
+    there = shown.get((finding.kind, finding.line))
+    if there is not None:
         finding.basis = Basis.SEEN
+        same = there.get(finding.array)
+        if same is not None:  # that run knows the allocation
+            finding.evidence = finding.evidence or same.evidence
+            finding.hint = same.hint if same.hint and GENERAL.match(finding.hint) else finding.hint
     elif finding.hazard == STALE:  # reported where the product is wrong, which that run does not know
         pass
     elif launched and finding.basis is Basis.SEEN and finding.kind in BY_MAIN and (whole or finding.kind != Kind.RACE):

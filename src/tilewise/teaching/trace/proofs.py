@@ -13,6 +13,7 @@ from tilewise.emulator.check.loading import choose, load
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.simulate import triple
 from tilewise.emulator.limits import Limits
+from tilewise.emulator.machine.findings import Finding
 from tilewise.emulator.prove.claim import Given
 from tilewise.emulator.prove.prove import Answer, Proof, Verdict, Witness, prove
 from tilewise.emulator.prove.solver import available, require
@@ -97,9 +98,9 @@ def prove_file(
     return ProofReport(loaded.source.name, tuple(proofs))
 
 
-def sentences(kernel: str | Path, language: str, findings: bool, limits: Limits, **options: Any) -> list[str]:
+def sentences(kernel: str | Path, language: str, seen: Sequence[Finding], limits: Limits, **options: Any) -> list[str]:
     """Lines after the verdict of `check`: for each kernel that it is proved for every size, or the smallest size that
-    fails; empty without z3 or after SECONDS. `findings`: whether a fault was seen."""
+    fails in a way that is not among the faults already `seen`; empty without z3 or after SECONDS."""
     if not available():
         return []
     try:
@@ -109,10 +110,13 @@ def sentences(kernel: str | Path, language: str, findings: bool, limits: Limits,
     lines = []
     for proof in report.proofs:
         refuted = [a for a in proof.answers if a.witness is not None]
-        if proof.proved and not findings:
+        if proof.proved and not seen:
             lines.append(say(language, "check.proved", name=proof.kernel))
         for answer in refuted[:1]:
             assert answer.witness is not None
+            found = answer.witness.finding
+            if any((f.kind, f.line) == (found.kind, found.line) for f in seen):
+                continue
             message = translated(answer.witness.finding.message, language)
             sizes = _named(answer.witness)
             lines.append(say(language, "check.fails.at", name=proof.kernel, sizes=sizes, message=message))

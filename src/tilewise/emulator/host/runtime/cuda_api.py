@@ -146,7 +146,7 @@ def at_end(s: Session) -> None:
     """Report memory that was never freed, and results that were never copied back."""
     blocks = [*s.memory.blocks, *s.memory.device_blocks]
     for block in blocks:
-        if block.freed or block.kind not in DEALLOCATORS:
+        if s.failed or block.freed or block.kind not in DEALLOCATORS:
             continue
         message, hint = f"{describe(block)} is never freed", f"{DEALLOCATORS[block.kind]} it when it is done with"
         s.faults.add_of(block, Kind.LEAK, block.line, message, hint, "leak")

@@ -10,7 +10,7 @@ from tilewise.emulator.host.runtime.comparisons import record_input
 from tilewise.emulator.host.runtime.cuda_card import UninitialisedCopy, refuse
 from tilewise.emulator.host.runtime.graphs import captured
 from tilewise.emulator.host.runtime.memory import BUSY, CARD_UNINIT, INIT_BIT, PINNED, UNINIT, Allocation, describe
-from tilewise.emulator.host.runtime.releases import release
+from tilewise.emulator.host.runtime.releases import copied_object, release
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
 
@@ -255,7 +255,7 @@ def _check_lengths(s: Session, to: int, source: int, size: int, names: tuple[str
         room = _bytes_left(s, address)
         if block is not None and block.freed:
             message = f"the copy {verb} {describe(block)} after it was freed at line {block.freed}"
-            hint, kind = "free it after the copy", Kind.USE_AFTER_FREE
+            hint, kind = copied_object(s, block.freed) or "free it after the copy", Kind.USE_AFTER_FREE
             return refuse(s, codes.INVALID_VALUE, message, hint, kind, array=name, other_line=block.freed)
         if size <= room or block is None:
             continue

@@ -68,12 +68,12 @@ def _explain(finding: Finding, given: Arguments) -> None:
         return
     if finding.kind is Kind.UNINITIALISED_READ and (not block.written or block.kind == "__device__"):
         finding.hint = missing_copy_hint(block)
-    elif finding.kind is Kind.UNINITIALISED_READ and block.pitch:
+    elif block.pitch and finding.kind in (Kind.UNINITIALISED_READ, Kind.OUT_OF_BOUNDS):
         row = f"(T*)((char*){finding.array} + y * pitch) + x"
         finding.hint = f"rows of {block.name} are {block.pitch} bytes apart: {row}"
     elif finding.kind is Kind.UNINITIALISED_READ:
         finding.hint = partial_copy_hint(block) or finding.hint
-    elif finding.kind is Kind.OUT_OF_BOUNDS:
+    if finding.kind is Kind.OUT_OF_BOUNDS:
         named = "" if block.name == finding.array else f"{finding.array} is "
         finding.evidence = named + describe(block)
 

@@ -8,6 +8,8 @@ from tilewise.emulator.host.runtime.host_faults import ABORTED
 from tilewise.emulator.host.runtime.memory import Memory, describe
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.parse.packed_body import tokens_of
+from tilewise.emulator.parse.tree import Function, TypeConst, TypeReference
 
 DEALLOCATORS = {
     "malloc": "free",
@@ -73,7 +75,8 @@ def release(s: Session, address: int, call: str, kinds: tuple[str, ...], line: i
         return False
     if block.freed:
         message = f"{call} of {describe(block)}, which was freed at line {block.freed}"
-        s.faults.add_of(block, Kind.DOUBLE_FREE, line, message, "free it once", call, block.freed)
+        hint = copied_object(s, block.freed) or "free it once"
+        s.faults.add_of(block, Kind.DOUBLE_FREE, line, message, hint, call, block.freed)
         return False
     if block.kind not in kinds:
         hint = f"free it with {DEALLOCATORS.get(block.kind, 'free')}"
@@ -82,6 +85,27 @@ def release(s: Session, address: int, call: str, kinds: tuple[str, ...], line: i
             return False
     memory.release(block, line)
     return True
+
+
+def copied_object(s: Session, line: int) -> str:
+    """A hint for memory that the destructor at this line freed too early: its object was copied, or ''."""
+    for owner in (c for same in s.program.entities.classes.values() for c in same if not c.library):
+        body = next((tokens_of(m.tokens) for m in owner.methods if m.name == "~" and m.tokens), [])
+        copying = [m for m in owner.methods if m.name == "<new>" and _copies(m, owner.name)]
+        if body and body[0].line <= line <= body[-1].line and not copying:
+            name = owner.name.rpartition("::")[2]
+            return (
+                f"line {line} is in ~{name}(): a copy of the object frees the same memory; pass it by reference, or "
+                "write a copy constructor"
+            )
+    return ""
+
+
+def _copies(constructor: Function, owner: str) -> bool:
+    """Whether it is the copy constructor, `T(const T&)`, be it deleted."""
+    written = constructor.parameters[0].type if len(constructor.parameters) == 1 else None
+    to = written.to if isinstance(written, TypeReference) and not written.rvalue else None
+    return getattr(to.of if isinstance(to, TypeConst) else to, "name", "") in (owner, owner.rpartition("::")[2])
 
 
 def assigned_name(s: Session, line: int) -> str:

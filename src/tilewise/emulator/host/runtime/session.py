@@ -80,6 +80,7 @@ class Session:
         self.overruns: dict[int, Any] = {}  # by block: how far, element size, line, finding
         self.before_report: list[Function] = []  # final checks, however the program ended
         self.wanted = ""  # missing "arguments" or "input", or "the file …"
+        self.failed = False  # its status is not 0: it may have ended early
         self.gave_up = False  # it ended by exit() with a status other than 0
         self.arguments = 0  # number of the program's arguments
         self.calls = 0  # of the runtime
@@ -118,6 +119,7 @@ class Session:
         """Report the findings and end this process, even if that raises an error."""
         with self._lock:
             try:
+                self.failed = status != 0
                 if ended == "exit" and status:
                     self.wanted = self.wanted or self._not_given()
                 lost = self._settle(ended)

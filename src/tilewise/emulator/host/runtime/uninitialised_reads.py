@@ -122,6 +122,9 @@ def _never_stored(s: Session, copy: UninitialisedCopy, address: int, size: int, 
         f"{copy.line} copies them to the host, and line {line} reads them"
     )
     hint = _coverage_hint(launch["grid"], launch["block"], block.size // size)
+    blocks = math.prod(launch["grid"])
+    if first == blocks and lacking == block.size // size - blocks:
+        hint = f"each block stores one element, and the grid has {blocks}: round it up, (n + block - 1) / block"
     s.faults.add_of(block, Kind.UNCOVERED, copy.stored, message, hint, "launch", line)
 
 
