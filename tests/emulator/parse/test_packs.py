@@ -172,3 +172,36 @@ def test_stream_classes_and_deduced_class_arguments_in_expressions(tmp_path):
     report = executed(tmp_path, WRAPPER)
     assert (report.faults, report.message) == ([], "")
     assert report.output == "4 78\n"
+
+
+LIBRARY = r"""
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <tuple>
+#include <vector>
+struct Five { int sum; std::vector<int> kept; Five(int a, int b, int c, int d, std::vector<int>&& e) : sum(a + b + c + d), kept(std::move(e)) {} };
+template <class T> struct In { T v; };
+struct Box { In<In<int>> inner; template <class... A> int count(A... a) { In<In<int>> x; x.v.v = sizeof...(a); return x.v.v; } };
+int main() {
+  std::vector<Five> all; std::vector<int> some{7, 8};
+  all.emplace_back(1, 2, 3, 4, std::move(some));
+  auto one = std::make_unique<Five>(1, 2, 3, 4, std::vector<int>{9});
+  auto shared = std::make_shared<Five>(5, 5, 5, 5, std::vector<int>(3));
+  printf("%d %zu %zu %d %d\n", all[0].sum, some.size(), all[0].kept.size(), one->kept[0], shared->sum);
+  printf("%d %g\n", std::invoke([](int a, int b, int c) { return a + b * c; }, 1, 2, 3), std::apply([](int a, double b) { return a + b; }, std::make_tuple(1, 2.5)));
+  int total = 0;
+  std::thread t([](int a, int b, int c, int d, int e, int f, int* to) { *to = a + b + c + d + e + f; }, 1, 2, 3, 4, 5, 6, &total);
+  t.join();
+  Box box;
+  printf("%d %d\n", total, box.count(1, 'c'));
+}
+"""
+
+
+@pytest.mark.drawn(2)
+def test_library_templates_take_any_arguments(tmp_path):
+    report = executed(tmp_path, LIBRARY)
+    assert (report.faults, report.message) == ([], "")
+    assert report.output == "10 0 2 9 20\n7 3.5\n21 2\n"

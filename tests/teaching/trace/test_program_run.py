@@ -323,6 +323,38 @@ int main() {
     std::vector<float> h(200);
     cudaMemcpy(h.data(), t.data(), 200 * sizeof(float), cudaMemcpyDeviceToHost);
     printf("%f\n", h[199]);
+TILED_BY_TEMPLATES = """#include <cstdio>
+template <int SIDE, typename T> __global__ void gemm(const T* A, const T* B, T* C, int M, int N, int K) {
+  __shared__ T As[SIDE][SIDE], Bs[SIDE][SIDE];
+  int row = blockIdx.y * SIDE + threadIdx.y, col = blockIdx.x * SIDE + threadIdx.x;
+  T acc = 0;
+  for (int t = 0; t < (K + SIDE - 1) / SIDE; ++t) {
+    int a = t * SIDE + threadIdx.x, b = t * SIDE + threadIdx.y;
+    As[threadIdx.y][threadIdx.x] = row < M && a < K ? A[row * K + a] : 0;
+    Bs[threadIdx.y][threadIdx.x] = b < K && col < N ? B[b * N + col] : 0;
+    __syncthreads();
+    for (int k = 0; k < SIDE; ++k) acc += As[threadIdx.y][k] * Bs[k][threadIdx.x];
+    __syncthreads();
+  }
+  if (row < M && col < N) C[row * N + col] = acc;
+}
+template <int TILE, typename... Args> void launch(int M, int N, Args... args) {
+  dim3 block(TILE, TILE), grid((N + TILE - 1) / TILE, (M + TILE - 1) / TILE);
+  gemm<TILE><<<grid, block>>>(args...);
+}
+int main() {
+  const int M = 65, N = 43, K = 37;
+  static double a[M * K], b[K * N], c[M * N];
+  for (double& x : a) x = 1;
+  for (double& x : b) x = 2;
+  double *A, *B, *C;
+  cudaMalloc(&A, sizeof a); cudaMalloc(&B, sizeof b); cudaMalloc(&C, sizeof c);
+  cudaMemcpy(A, a, sizeof a, cudaMemcpyHostToDevice); cudaMemcpy(B, b, sizeof b, cudaMemcpyHostToDevice);
+  launch<8>(M, N, A, B, C, M, N, K);
+  launch<32>(M, N, A, B, C, M, N, K);
+  cudaMemcpy(c, C, sizeof c, cudaMemcpyDeviceToHost);
+  printf("%g\\n", c[M * N - 1]);
+  cudaFree(A); cudaFree(B); cudaFree(C);
 }
 """
 
@@ -350,3 +382,11 @@ def test_what_a_program_leaves_behind_that_fails_is_no_leak(check, status, kinds
     text = "int main() { float* d; cudaMalloc(&d, 400); cudaMemset(d, 0, 400); if (d) return STATUS; cudaFree(d); }"
     report = check(text.replace("STATUS", status))
     assert [str(f.kind) for f in report.program.findings] == kinds
+def test_template_arguments_are_those_of_the_run(check):
+    """The launch stands in a template: SIDE was taken to be 16 in blocks of 8 x 8, a fault in correct code."""
+    report = check(TILED_BY_TEMPLATES)
+    assert [f.kind for f in report.faults] == []
+    kernel = next(r for r in report.runs if r.entry == "gemm")
+    assert kernel.block[:2] == (8, 8)
+    wrong = check(TILED_BY_TEMPLATES.replace("a < K ?", "a <= K ?"))
+    assert wrong.faults

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isqrt
 from typing import Any
 
@@ -14,8 +14,8 @@ from tilewise.emulator.check.roles import assign_matrices, matrix_struct, stride
 from tilewise.emulator.host.launch_site import LaunchSite
 from tilewise.emulator.machine.leaves import dtype_of
 from tilewise.emulator.machine.program import Program, Variable
+from tilewise.emulator.parse.types import BY_NAME, INT, LONG, Record, Scalar, Type
 from tilewise.emulator.parse.types import Pointer as PointerTo
-from tilewise.emulator.parse.types import Record, Scalar
 
 UNKNOWN_SIZE = 5  # for each of several sizes that are not known
 FREE_ELEMENTS = 1 << 20
@@ -40,6 +40,7 @@ class OwnLaunch:
     line: int
     arguments: list[Any]
     site: LaunchSite | None = None
+    template: dict[str, Any] = field(default_factory=dict)  # numbers with their types, and types
 
 
 @dataclass
@@ -59,12 +60,24 @@ def own_launch(records: list[dict[str, Any]], kernel: str, sites: list[LaunchSit
             grid, block = (tuple(int(size) for size in record[key]) for key in ("grid", "block"))
             arguments = [_argument(a) for a in record["arguments"]]
             line, shared = int(record["line"]), int(record["shared"])
-        except (KeyError, TypeError, ValueError):
+            template = {str(n): _template_argument(given) for n, given in record.get("template", {}).items()}
+        except (AttributeError, KeyError, TypeError, ValueError):
             return None
         if len(grid) == len(block) == 3:
             here = next((s for s in sites if s.launch.line == line), sites[0] if sites else None)
-            return OwnLaunch(grid, block, shared, line, arguments, here)
+            return OwnLaunch(grid, block, shared, line, arguments, here, template)
     return None
+
+
+def _template_argument(given: Any) -> Any:
+    """A recorded template argument; None for a type that is made of others than scalars."""
+    if isinstance(given, int):
+        return int(given), INT if -(1 << 31) <= given < 1 << 31 else LONG
+    name = str(given)
+    type_: Type | None = BY_NAME.get(name.removeprefix("const ").rstrip("*"))
+    for star in range(name.count("*")):
+        type_ = None if type_ is None else PointerTo(type_, not star and name.startswith("const "))
+    return type_
 
 
 def _argument(given: Any) -> Any:

@@ -35,7 +35,7 @@ from tilewise.emulator.machine.leaves import dtype_of
 from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.packed_body import tokens_of
-from tilewise.emulator.parse.tree import Function
+from tilewise.emulator.parse.tree import Function, Name, TypeName
 from tilewise.emulator.parse.types import Scalar
 from tilewise.errors import UsageError
 
@@ -43,8 +43,10 @@ from tilewise.errors import UsageError
 class Prepared:
     """A compiled kernel of a file, for any number of launches."""
 
-    def __init__(self, loaded: Loaded, function: Function) -> None:
+    def __init__(self, loaded: Loaded, function: Function, own: OwnLaunch | None = None) -> None:
+        """`own`: a launch in the program's run, whose template arguments the text may not tell."""
         self.loaded = loaded
+        self.own = own
         self.function = function
         self.sites = find_launches(loaded.table, function.short)
         self.site = self.sites[0] if self.sites else None
@@ -56,8 +58,15 @@ class Prepared:
 
     def _compile(self) -> Program:
         launch = self._host(self.site, {}).template if self.site is not None and self.function.template else []
+        launch = self._recorded(self.site) or launch
         self.template = template_values(self.loaded, self.function, launch)
         return compile_entry(self.loaded, self.function, self.template)
+
+    def _recorded(self, site: LaunchSite | None) -> list[Any]:
+        """The template arguments that a launch had in the program's run."""
+        if self.own is None or (site is not None and site.launch.line != self.own.line):
+            return []
+        return [self.own.template.get(t.name) for t in self.function.template]
 
     def launched_at(self, site: LaunchSite | None) -> Prepared:
         """The same kernel as another launch of the file uses it, perhaps with other template arguments."""
@@ -128,7 +137,7 @@ class Prepared:
         """The kernel compiled with some constants of the file changed."""
         fresh = redefine(self.loaded, values)
         function = next(f for f in fresh.table.entities.kernels if f.name == self.function.name)
-        return Prepared(fresh, function)
+        return Prepared(fresh, function, self.own)
 
     def passed_constants(self, bound: Bound) -> dict[str, int]:
         """Constants of the file that the launch passes as sizes, with the values that the shape requires."""
@@ -162,6 +171,10 @@ class Prepared:
     def _host(self, site: LaunchSite, forced: dict[str, Any]) -> LaunchValue:
         loaded = self.loaded
         supplied = {n: (loaded.width, types.INT) for n in TILE_NAMES if n not in loaded.integers}
+        written = getattr(site.launch.kernel, "arguments", None) or []  # kernel<TILE> in a template of TILE
+        for node, value in zip(written, self._recorded(site), strict=False):
+            if isinstance(node, Name | TypeName) and isinstance(value, tuple):
+                supplied[node.name] = value
         return HostNames(loaded.table, forced, supplied).at(site)
 
     def written_launch(self) -> OwnLaunch | None:

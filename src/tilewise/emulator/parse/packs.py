@@ -40,7 +40,7 @@ def read_versions(reader: Reader, skip: Callable[[Reader], None], read: Callable
         reader.advance()
     skip(reader)
     end = reader.position
-    written, last = outer[start:end], outer[end - 1]
+    written, last, splits = outer[start:end], outer[end - 1], reader.splits
     try:
         for count in range(MOST + 1):
             made = expanded(written, count)
@@ -48,9 +48,10 @@ def read_versions(reader: Reader, skip: Callable[[Reader], None], read: Callable
             if left is not None:
                 raise reader.error(f"{left.text} is a parameter pack: ... is missing behind it", left)
             reader.tokens, reader.position, reader.of_pack = [*made, Token("end", "", last.line, last.column)], 0, True
+            reader.splits = []
             read()
     finally:
-        reader.tokens, reader.position, reader.of_pack = outer, end, False
+        reader.tokens, reader.position, reader.of_pack, reader.splits = outer, end, False, splits
 
 
 def expanded(written: list[Token], count: int) -> list[Token]:

@@ -65,7 +65,7 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
     tiles: set[str] = set()
     for function in _chosen(loaded, request, program):
         try:
-            prepared.append(Prepared(loaded, function))
+            prepared.append(Prepared(loaded, function, own_launch(records, function.short, [])))
         except (KernelError, UsageError) as error:
             failed[function.short] = error
     for i, one in enumerate(prepared):

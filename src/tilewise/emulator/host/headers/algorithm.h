@@ -256,9 +256,7 @@ template <class T> struct reference_wrapper {
     T* _p; reference_wrapper(T& v) : _p(&v) {}
     operator T&() const { return *_p; }
     T& get() const { return *_p; }
-    auto operator()() const { return (*_p)(); }
-    template <class A> auto operator()(A&& a) const { return (*_p)(std::forward<A>(a)); }
-    template <class A, class B> auto operator()(A&& a, B&& b) const { return (*_p)(std::forward<A>(a), std::forward<B>(b)); }
+    template <class... A> auto operator()(A&&... a) const { return (*_p)(std::forward<A>(a)...); }
 };
 template <class T> reference_wrapper<T> ref(T& v) { return reference_wrapper<T>(v); }
 template <class T> reference_wrapper<const T> cref(const T& v) { return reference_wrapper<const T>(v); }

@@ -161,9 +161,12 @@ template <class A, class B, class C, class D> struct __part<1, A, B, C, D> { typ
 template <class A, class B, class C, class D> struct __part<2, A, B, C, D> { typedef C type; static C& of(tuple<A, B, C, D>& t) { return t._2; } };
 template <class A, class B, class C, class D> struct __part<3, A, B, C, D> { typedef D type; static D& of(tuple<A, B, C, D>& t) { return t._3; } };
 template <int N, class A, class B, class C, class D> typename __part<N, A, B, C, D>::type& get(tuple<A, B, C, D>& t) { return __part<N, A, B, C, D>::of(t); }
-template <class A, class B> tuple<A, B> make_tuple(A a, B b) { return tuple<A, B>(a, b); }
-template <class A, class B, class C> tuple<A, B, C> make_tuple(A a, B b, C c) { return tuple<A, B, C>(a, b, c); }
-template <class A, class B, class C, class D> tuple<A, B, C, D> make_tuple(A a, B b, C c, D d) { return tuple<A, B, C, D>(a, b, c, d); }
+template <class... A> tuple<A...> make_tuple(A... a) { return tuple<A...>(a...); }
+template <class F, class... A> auto invoke(F&& f, A&&... a) { return f(std::forward<A>(a)...); }
+template <class F, class A> auto apply(F f, tuple<A> t) { return f(t._0); }
+template <class F, class A, class B> auto apply(F f, tuple<A, B> t) { return f(t._0, t._1); }
+template <class F, class A, class B, class C> auto apply(F f, tuple<A, B, C> t) { return f(t._0, t._1, t._2); }
+template <class F, class A, class B, class C, class D> auto apply(F f, tuple<A, B, C, D> t) { return f(t._0, t._1, t._2, t._3); }
 
 template <class F> F* __kept_copy(const F& f) { F* p = (F*)__vector_memory(sizeof(F)); __vector_size(p, 0, sizeof(F)); __make(p, f); return p; }
 template <class F, class R> R __invoke0(void* f) { return (*(F*)f)(); }

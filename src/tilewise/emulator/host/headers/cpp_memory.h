@@ -50,7 +50,7 @@ public:
     T* release() { T* p = _p; _p = nullptr; return p; }
     void reset(T* p = nullptr) { if (_p) _d(_p); _p = p; }
 };
-template <class T> struct __array_maker { template <class A> static unique_ptr<T> make(const A& a) { return unique_ptr<T>(new T(a)); } };
+template <class T> struct __array_maker { template <class A> static unique_ptr<T> make(A&& a) { return unique_ptr<T>(new T(std::forward<A>(a))); } };
 template <class T> struct __array_maker<T[]> { static unique_ptr<T[]> make(size_t n) { return unique_ptr<T[]>(new T[n]()); } };
 struct __owner { long n; __owner() : n(1) {} virtual void drop() = 0; virtual ~__owner() {} };
 template <class U> struct __owner_of : public __owner { U* p; __owner_of(U* q) : p(q) {} void drop() override { if (p) delete p; } };
@@ -92,15 +92,9 @@ public:
     long use_count() const { return _n ? *_n : 0; }
     void reset() { _leave(); }
 };
-template <class T> shared_ptr<T> make_shared() { return shared_ptr<T>(new T()); }
-template <class T, class A> shared_ptr<T> make_shared(const A& a) { return shared_ptr<T>(new T(a)); }
-template <class T, class A, class B> shared_ptr<T> make_shared(const A& a, const B& b) { return shared_ptr<T>(new T(a, b)); }
-template <class T, class A, class B, class C> shared_ptr<T> make_shared(const A& a, const B& b, const C& c) { return shared_ptr<T>(new T(a, b, c)); }
-template <class T> unique_ptr<T> make_unique() { return unique_ptr<T>(new T()); }
-template <class T, class A> unique_ptr<T> make_unique(const A& a) { return __array_maker<T>::make(a); }
-template <class T, class A, class B> unique_ptr<T> make_unique(const A& a, const B& b) { return unique_ptr<T>(new T(a, b)); }
-template <class T, class A, class B, class C> unique_ptr<T> make_unique(const A& a, const B& b, const C& c) { return unique_ptr<T>(new T(a, b, c)); }
-template <class T, class A, class B, class C, class D> unique_ptr<T> make_unique(const A& a, const B& b, const C& c, const D& d) { return unique_ptr<T>(new T(a, b, c, d)); }
+template <class T, class... A> shared_ptr<T> make_shared(A&&... a) { return shared_ptr<T>(new T(std::forward<A>(a)...)); }
+template <class T, class A> unique_ptr<T> make_unique(A&& a) { return __array_maker<T>::make(std::forward<A>(a)); }
+template <class T, class... A> unique_ptr<T> make_unique(A&&... a) { return unique_ptr<T>(new T(std::forward<A>(a)...)); }
 template <class T, class D> bool operator==(const unique_ptr<T, D>& a, nullptr_t) { return a.get() == nullptr; }
 template <class T, class D> bool operator!=(const unique_ptr<T, D>& a, nullptr_t) { return a.get() != nullptr; }
 template <class T> bool operator==(const shared_ptr<T>& a, nullptr_t) { return a.get() == nullptr; }

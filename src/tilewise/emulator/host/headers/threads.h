@@ -27,12 +27,7 @@ typedef atomic<int> atomic_int; typedef atomic<bool> atomic_bool;
 struct thread {
     bool _made;
     thread() : _made(false) {}
-    template <class F> explicit thread(F f) : _made(true) { f(); }
-    template <class F, class A> thread(F f, A a) : _made(true) { f(a); }
-    template <class F, class A, class B> thread(F f, A a, B b) : _made(true) { f(a, b); }
-    template <class F, class A, class B, class C> thread(F f, A a, B b, C c) : _made(true) { f(a, b, c); }
-    template <class F, class A, class B, class C, class D> thread(F f, A a, B b, C c, D d) : _made(true) { f(a, b, c, d); }
-    template <class F, class A, class B, class C, class D, class E> thread(F f, A a, B b, C c, D d, E e) : _made(true) { f(a, b, c, d, e); }
+    template <class F, class... A> explicit thread(F f, A... a) : _made(true) { f(a...); }
     void join() { _made = false; }
     void detach() { _made = false; }
     bool joinable() const { return _made; }

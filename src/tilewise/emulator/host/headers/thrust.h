@@ -194,9 +194,7 @@ template <class A, class B, class C, class D> struct tuple_element<2, tuple<A, B
 template <class A, class B, class C, class D> struct tuple_element<3, tuple<A, B, C, D>> { typedef D type; __host__ __device__ static D& _of(tuple<A, B, C, D>& t) { return t._3; } __host__ __device__ static const D& _of_const(const tuple<A, B, C, D>& t) { return t._3; } };
 template <int N, class A, class B, class C, class D> __host__ __device__ typename tuple_element<N, tuple<A, B, C, D>>::type& get(tuple<A, B, C, D>& t) { return tuple_element<N, tuple<A, B, C, D>>::_of(t); }
 template <int N, class A, class B, class C, class D> __host__ __device__ const typename tuple_element<N, tuple<A, B, C, D>>::type& get(const tuple<A, B, C, D>& t) { return tuple_element<N, tuple<A, B, C, D>>::_of_const(t); }
-template <class A, class B> __host__ __device__ tuple<A, B> make_tuple(A a, B b) { return tuple<A, B>(a, b); }
-template <class A, class B, class C> __host__ __device__ tuple<A, B, C> make_tuple(A a, B b, C c) { return tuple<A, B, C>(a, b, c); }
-template <class A, class B, class C, class D> __host__ __device__ tuple<A, B, C, D> make_tuple(A a, B b, C c, D d) { return tuple<A, B, C, D>(a, b, c, d); }
+template <class... A> __host__ __device__ tuple<A...> make_tuple(A... a) { return tuple<A...>(a...); }
 null_type operator+(null_type a, long n) { return a; }
 template <class T> struct zip_iterator {
     T _at;
@@ -208,8 +206,7 @@ template <class T> struct zip_iterator {
     bool operator!=(const zip_iterator& o) const { return *this - o != 0; }
 };
 template <class T> zip_iterator<T> make_zip_iterator(T at) { return zip_iterator<T>(at); }
-template <class A, class B> auto make_zip_iterator(A a, B b) { return make_zip_iterator(thrust::make_tuple(a, b)); }
-template <class A, class B, class C> auto make_zip_iterator(A a, B b, C c) { return make_zip_iterator(thrust::make_tuple(a, b, c)); }
+template <class... A> auto make_zip_iterator(A... a) { return make_zip_iterator(thrust::make_tuple(a...)); }
 struct __nothing { null_type _it; null_type& operator[](long i) { return _it; } };
 struct __no_span { __nothing _items; __no_span(null_type first, long n) {} void back() {} };
 null_type __kind(null_type p) { return p; }

@@ -85,11 +85,7 @@ public:
     template <class I> void assign(I* first, I* last) { clear(); for (; first != last; ++first) push_back(*first); }
     void push_back(const T& value) { T* fresh = _next(); __make(fresh + _size, value); _taken(fresh); }
     void push_back(T&& value) { T* fresh = _next(); __make(fresh + _size, std::move(value)); _taken(fresh); }
-    T& emplace_back() { T* fresh = _next(); __make(fresh + _size); return _taken(fresh); }
-    template <class A> T& emplace_back(A&& a) { T* fresh = _next(); __make(fresh + _size, std::forward<A>(a)); return _taken(fresh); }
-    template <class A, class B> T& emplace_back(A&& a, B&& b) { T* fresh = _next(); __make(fresh + _size, std::forward<A>(a), std::forward<B>(b)); return _taken(fresh); }
-    template <class A, class B, class C> T& emplace_back(A&& a, B&& b, C&& c) { T* fresh = _next(); __make(fresh + _size, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c)); return _taken(fresh); }
-    template <class A, class B, class C, class D> T& emplace_back(A&& a, B&& b, C&& c, D&& d) { T* fresh = _next(); __make(fresh + _size, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d)); return _taken(fresh); }
+    template <class... A> T& emplace_back(A&&... a) { T* fresh = _next(); __make(fresh + _size, std::forward<A>(a)...); return _taken(fresh); }
     void pop_back() { if (!_size) { __empty_pop(); return; } --_size; __drop(_data + _size); }
     T* insert(const T* where, const T& value) {
         size_t at = where - _data; push_back(value);

@@ -28,12 +28,7 @@ struct __wb_timer_node __wb_node;
 #define wbTime_start(...) (&__wb_node)
 #define wbTime_stop(...) ((void)0)
 #define wbLog(level, ...) __wb_log(#level, __VA_ARGS__)
-template <class A> void __wb_log(const char* l, const A& a) { std::cout << l << " " << a << std::endl; }
-template <class A, class B> void __wb_log(const char* l, const A& a, const B& b) { std::cout << l << " " << a << b << std::endl; }
-template <class A, class B, class C> void __wb_log(const char* l, const A& a, const B& b, const C& c) { std::cout << l << " " << a << b << c << std::endl; }
-template <class A, class B, class C, class D> void __wb_log(const char* l, const A& a, const B& b, const C& c, const D& d) { std::cout << l << " " << a << b << c << d << std::endl; }
-template <class A, class B, class C, class D, class E> void __wb_log(const char* l, const A& a, const B& b, const C& c, const D& d, const E& e) { std::cout << l << " " << a << b << c << d << e << std::endl; }
-template <class A, class B, class C, class D, class E, class F> void __wb_log(const char* l, const A& a, const B& b, const C& c, const D& d, const E& e, const F& f) { std::cout << l << " " << a << b << c << d << e << f << std::endl; }
+template <class... A> void __wb_log(const char* l, const A&... a) { std::cout << l << " "; (std::cout << ... << a) << std::endl; }
 #define wbCheck(v) do { cudaError_t __e = v; if (__e != cudaSuccess) { wbLog(ERROR, "Failed to run stmt ", #v); return -1; } } while (0)
 typedef struct __wb_image { int width, height, channels; float* data; } *wbImage_t;
 wbImage_t wbImage_new(int w, int h, int c = 3) { wbImage_t i = (wbImage_t)malloc(sizeof(struct __wb_image)); i->width = w; i->height = h; i->channels = c; i->data = (float*)calloc((long)w * h * c, sizeof(float)); return i; }

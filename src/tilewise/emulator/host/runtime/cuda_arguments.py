@@ -234,6 +234,11 @@ def describe_arguments(s: Session, site: Any, address: int) -> list[Any]:
     return [_described(s, t, address + offset) for t, offset in zip(site.parameters, site.offsets, strict=True)]
 
 
+def describe_template(bindings: dict[str, Any]) -> dict[str, Any]:
+    """A launch's template arguments for the report: a number, or the spelling of a type."""
+    return {n: given[0] if isinstance(given, tuple) else str(given) for n, given in bindings.items()}
+
+
 def _filled(s: Session, block: Allocation) -> bool:
     """Whether anything was stored there; stores of the host to pinned or managed memory only change its states."""
     stored = block.kind in HOST_AND_CARD and (s.memory.state(block.address, block.size) & INIT_BIT).any()

@@ -13,7 +13,12 @@ from tilewise.emulator.host.lower.program import LaunchSite
 from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime.c_memory import readable, writable
 from tilewise.emulator.host.runtime.compiled_kernel import compiled
-from tilewise.emulator.host.runtime.cuda_arguments import Arguments, describe_arguments, pointed_blocks
+from tilewise.emulator.host.runtime.cuda_arguments import (
+    Arguments,
+    describe_arguments,
+    describe_template,
+    pointed_blocks,
+)
 from tilewise.emulator.host.runtime.cuda_card import Card
 from tilewise.emulator.host.runtime.cuda_streams import launched, stream_used
 from tilewise.emulator.host.runtime.dynamic_parallelism import copied_launch, queue, run_now, run_queue
@@ -175,6 +180,7 @@ def _launch(
     if site.kernel.name not in card.described:
         card.described.add(site.kernel.name)
         record["arguments"] = describe_arguments(s, site, arguments)
+        record["template"] = describe_template(site.bindings)
     given = Arguments(s, site, program)
     if not given.usable(arguments):
         card.illegal_address()
