@@ -323,6 +323,35 @@ int main() {
     std::vector<float> h(200);
     cudaMemcpy(h.data(), t.data(), 200 * sizeof(float), cudaMemcpyDeviceToHost);
     printf("%f\n", h[199]);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "hint"),
+    [
+        (PITCHED, Kind.OUT_OF_BOUNDS, "rows of din are 512 bytes apart: (T*)((char*)in + y * pitch) + x"),
+        (DOWN, Kind.UNCOVERED, "each block stores one element, and the grid has 3: round it up"),
+        (BY_VALUE, Kind.DOUBLE_FREE, "is in ~Tensor(): a copy of the object frees the same memory"),
+        (BY_VALUE, Kind.USE_AFTER_FREE, "is in ~Tensor(): a copy of the object frees the same memory"),
+        (program(copy=""), Kind.UNINITIALISED_READ, "nothing was ever copied into x (allocated at line 7)"),
+    ],
+)
+def test_the_hint_names_what_the_host_did(check, text, kind, hint):
+    """Of faults in kernels too: what the program's own run knows of the allocation is in their findings."""
+    report = check(text)
+    assert {f.hint for f in report.faults if f.kind is kind and hint in f.hint}, [f.hint for f in report.faults]
+    assert all("cudaMalloc" in f.evidence for f in report.faults if f.kind is Kind.OUT_OF_BOUNDS)
+
+
+@pytest.mark.parametrize(("status", "kinds"), [("1", []), ("0", ["leak"])])
+def test_what_a_program_leaves_behind_that_fails_is_no_leak(check, status, kinds):
+    """As after exit(1): it may have ended early."""
+    text = "int main() { float* d; cudaMalloc(&d, 400); cudaMemset(d, 0, 400); if (d) return STATUS; cudaFree(d); }"
+    report = check(text.replace("STATUS", status))
+    assert [str(f.kind) for f in report.program.findings] == kinds
+
+
 TILED_BY_TEMPLATES = """#include <cstdio>
 template <int SIDE, typename T> __global__ void gemm(const T* A, const T* B, T* C, int M, int N, int K) {
   __shared__ T As[SIDE][SIDE], Bs[SIDE][SIDE];
@@ -359,29 +388,6 @@ int main() {
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "hint"),
-    [
-        (PITCHED, Kind.OUT_OF_BOUNDS, "rows of din are 512 bytes apart: (T*)((char*)in + y * pitch) + x"),
-        (DOWN, Kind.UNCOVERED, "each block stores one element, and the grid has 3: round it up"),
-        (BY_VALUE, Kind.DOUBLE_FREE, "is in ~Tensor(): a copy of the object frees the same memory"),
-        (BY_VALUE, Kind.USE_AFTER_FREE, "is in ~Tensor(): a copy of the object frees the same memory"),
-        (program(copy=""), Kind.UNINITIALISED_READ, "nothing was ever copied into x (allocated at line 7)"),
-    ],
-)
-def test_the_hint_names_what_the_host_did(check, text, kind, hint):
-    """Of faults in kernels too: what the program's own run knows of the allocation is in their findings."""
-    report = check(text)
-    assert {f.hint for f in report.faults if f.kind is kind and hint in f.hint}, [f.hint for f in report.faults]
-    assert all("cudaMalloc" in f.evidence for f in report.faults if f.kind is Kind.OUT_OF_BOUNDS)
-
-
-@pytest.mark.parametrize(("status", "kinds"), [("1", []), ("0", ["leak"])])
-def test_what_a_program_leaves_behind_that_fails_is_no_leak(check, status, kinds):
-    """As after exit(1): it may have ended early."""
-    text = "int main() { float* d; cudaMalloc(&d, 400); cudaMemset(d, 0, 400); if (d) return STATUS; cudaFree(d); }"
-    report = check(text.replace("STATUS", status))
-    assert [str(f.kind) for f in report.program.findings] == kinds
 def test_template_arguments_are_those_of_the_run(check):
     """The launch stands in a template: SIDE was taken to be 16 in blocks of 8 x 8, a fault in correct code."""
     report = check(TILED_BY_TEMPLATES)
