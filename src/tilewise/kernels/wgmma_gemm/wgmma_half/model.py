@@ -13,7 +13,7 @@ from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, batched, cluster_split_k, grouped, single, table
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import route
-from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TILES, TensorConfig, fixed_parts, takes_boxes
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TILES, TensorConfig, fixed_parts
 
 KERNEL = "wgmma_half"
 IDEA = "tiles stream in by the copy engine, warpgroups multiply them on tensor cores"
@@ -67,8 +67,7 @@ def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
 
 def takes_symmetric(p: Problem) -> bool:
     """Whether the upper tiles may be all that is computed: not where a row's bits must not depend on its place."""
-    fits = takes_boxes(p.layout_p, p.m, p.n)  # stores by rows have not been measured yet
-    return p.symmetric and fits and not p.unrounded and p.reproducible is None
+    return p.symmetric and not p.unrounded and p.reproducible is None
 
 
 def tables(p: Problem, machine: Machine) -> list[Table]:
