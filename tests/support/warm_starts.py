@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
@@ -147,7 +148,9 @@ if __name__ == "__main__":
 
     for found in pkgutil.walk_packages(everything.__path__, everything.__name__ + "."):
         import_module(found.name)
-    import_module("llvmlite.binding")  # which a program's process imports where it compiles
+    for name in ("llvmlite.binding", "wasmtime"):  # which a program's process imports where it compiles
+        if find_spec(name) is not None:
+            import_module(name)
     requests = socket.socket(fileno=int(sys.argv[1]))
     requests.send(b".")  # ready
     _serve(requests)

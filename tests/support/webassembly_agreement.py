@@ -54,7 +54,8 @@ def outcome(path: Path, target: str, interpret: float) -> tuple[object, ...]:
     options = Options(target=target, interpret=interpret, seconds=LIMIT, wall=4 * LIMIT)
     report = run_program(path, options=options, capture=True)
     findings = sorted(
-        json.dumps({**f.to_json(), "touches": []}, sort_keys=True, default=asdict) for f in report.findings
+        ADDRESS.sub("0x…", json.dumps({**f.to_json(), "touches": []}, sort_keys=True, default=asdict))
+        for f in report.findings
     )
     return report.ended, report.status, report.output, report.errors, report.message, findings
 

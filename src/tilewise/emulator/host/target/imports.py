@@ -19,6 +19,14 @@ MATHEMATICS = frozenset({
     "fmod", "fma", "pow", "exp", "exp2", "exp10", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan",
     "atan2", "sinh", "cosh", "tanh", "round", "roundeven", "ldexp", "fmin", "fmax",
 })  # fmt: skip
+PICK = """
+@all = internal constant [{count} x ptr] [{names}]
+define ptr @pick(i64 %i) {{
+  %at = getelementptr ptr, ptr @all, i64 %i
+  %address = load ptr, ptr %at
+  ret ptr %address
+}}
+"""
 
 
 def trampoline_text(name: str, function: Imported) -> str:
@@ -45,7 +53,7 @@ class Imports:
 
     def __init__(self, store: Any) -> None:
         self._store, self._native = store, Native()
-        self._trampolines: dict[tuple[str, tuple[str, ...]], Any] = {}
+        self._trampolines: dict[tuple[str, tuple[str, ...]], int] = {}  # addresses, by result and parameters
         self._made: dict[Imported, Any] = {}
         self._mathematics: Any = None
 
@@ -54,10 +62,24 @@ class Imports:
         for one in wanted:
             if "other" in (one.result, *one.parameters):
                 raise EngineError(f"{one.name} takes or returns a type that this form of program cannot pass")
+        self._add_trampolines(wanted)
+        for one in wanted:
             if one not in self._made:
                 address = symbols.get(one.name) or self._mathematical(one)
                 self._made[one] = self._function(one, address)
         return [self._made[one] for one in wanted]
+
+    def _add_trampolines(self, wanted: tuple[Imported, ...]) -> None:
+        """Those that are missing, as one module: compiling ten takes as long as one."""
+        missing = {(one.result, one.parameters): one for one in wanted}
+        missing = {form: one for form, one in missing.items() if form not in self._trampolines}
+        if not missing:
+            return
+        texts = [trampoline_text(f"trampoline_{i}", one) for i, one in enumerate(missing.values())]
+        names = ", ".join(f"ptr @trampoline_{i}" for i in range(len(missing)))
+        texts.append(PICK.format(count=len(missing), names=names))
+        address_of = self._native.load("\n".join(texts), {}, "pick", ("ptr", "i64"), level=1)
+        self._trampolines |= {form: address_of(i) for i, form in enumerate(missing)}
 
     def _mathematical(self, one: Imported) -> int:
         plain = one.name.removesuffix("f") if one.name not in MATHEMATICS else one.name
@@ -71,19 +93,13 @@ class Imports:
         from wasmtime import Func, FuncType, ValType
         from wasmtime import _ffi as ffi
 
-        form = (one.result, one.parameters)
-        if form not in self._trampolines:
-            name = f"trampoline_{len(self._trampolines)}"
-            made: Any = self._native.load(
-                trampoline_text(name, one), {}, name, ("ptr", "ptr", "ptr", "ptr", "i64"), level=1
-            )
-            self._trampolines[form] = ctypes.cast(made, ffi.wasmtime_func_unchecked_callback_t)
         values = {"i32": ValType.i32, "i64": ValType.i64, "float": ValType.f32, "double": ValType.f64}
         type_ = FuncType([values[k]() for k in one.parameters], [] if one.result == "void" else [values[one.result]()])
         raw = ffi.wasmtime_func_t()
+        trampoline = ffi.wasmtime_func_unchecked_callback_t(self._trampolines[one.result, one.parameters])
         no_end = ctypes.CFUNCTYPE(None, ctypes.c_void_p)()
         ffi.wasmtime_func_new_unchecked(
-            self._store._context(), type_.ptr(), self._trampolines[form], address, no_end, ctypes.byref(raw)
+            self._store._context(), type_.ptr(), trampoline, address, no_end, ctypes.byref(raw)
         )
         return Func._from_raw(raw)
 
