@@ -12,7 +12,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from operator import mul
 from typing import Any, Protocol
 
@@ -46,15 +45,18 @@ class Timed(Protocol):
     def passes(self) -> int: ...
 
 
-def corrected_seconds(plan: Timed) -> float:
-    """The expected seconds, corrected by the card's calibration."""
+Regressors = tuple[str, tuple[float, ...]]  # a problem's kind, and those that do not depend on the plan
+
+
+def corrected_seconds(plan: Timed, known: Regressors | None = None) -> float:
+    """The expected seconds, corrected by the card's calibration; `known`: of the plan's problem."""
     table, p, predicted = plan.machine.tuned, plan.problem, plan.predicted
     fit = None if table is None or p.return_arg or p.scaled else table.fits.get(plan.kernel)
     if fit is None:
         return predicted
-    (name, known), time = _of_problem(p), _log_of_time(predicted)
+    (name, values), time = known or regressors(p), _log_of_time(predicted)
     offset, slope = fit.kinds.get(name, (0.0, 0.0))
-    error = sum(map(mul, fit.weights, (*known, time, plan.passes > 0))) + offset + slope * time
+    error = sum(map(mul, fit.weights, (*values, time, plan.passes > 0))) + offset + slope * time
     return max(plan.floor, predicted * math.exp(min(fit.most, max(fit.least, error))))
 
 
@@ -80,25 +82,20 @@ TIME = -2  # the index of the expected time in `features`
 
 def features(plan: Timed) -> list[float]:
     """The regressors of a plan's error."""
-    return [*_of_problem(plan.problem)[1], _log_of_time(plan.predicted), plan.passes > 0]
+    return [*regressors(plan.problem)[1], _log_of_time(plan.predicted), plan.passes > 0]
 
 
 def _log_of_time(seconds: float) -> float:
     return math.log2(max(seconds * 1e6, 0.1))
 
 
-@lru_cache(maxsize=64)  # the same for every family
-def _of_problem(p: Problem) -> tuple[str, tuple[float, ...]]:
+def regressors(p: Problem) -> Regressors:
     """A problem's kind, and the regressors that do not depend on the plan."""
-    return kind(p), _problem_features(p)
-
-
-def _problem_features(p: Problem) -> tuple[float, ...]:
     m, n, k, members = (math.log2(max(extent, 1)) for extent in (p.m, p.n, p.k, p.members))
     short, cells, layouts = min(m, n), members + m + n, (p.layout_m, p.layout_n)
     leads = math.gcd(*(max(abs(one.row), abs(one.col)) for one in layouts))
     aligned = leads * p.dtype.itemsize % 16 == 0 and all(one.alignment == 16 for one in layouts)
-    return (
+    return kind(p), (
         1.0, m, _above(m, BEND), n, _above(n, BEND), k, _above(k, BEND), members, short, _above(short, BEND),
         min(k, n), min(k, m), _above(cells, CELL_BEND), _above(cells + k, STEP_BEND),
         aligned, *(abs(one.row) < abs(one.col) for one in layouts), p.members > 1, p.groups is not None,

@@ -14,7 +14,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan, after_epilogue, epilogue_after
 from tilewise.core.problem import Problem, row_major
 from tilewise.errors import UsageError
-from tilewise.kernels.calibration import calibrated, corrected_seconds
+from tilewise.kernels.calibration import calibrated, corrected_seconds, regressors
 from tilewise.kernels.capabilities import why_not_of_kind, why_not_of_problem
 from tilewise.kernels.family import Family
 from tilewise.kernels.registry import FAMILIES, family_of
@@ -51,9 +51,10 @@ def _fastest(problem: Problem, machine: Machine, tile: int | None) -> Plan:
         raise UsageError(f"scales= has no kernel on {machine.name} for {problem.dtype_m} by {problem.dtype_n}")
     if len(able) == 1:
         return _family_plan(able[0], problem, machine, None, tile)
+    known = regressors(problem) if problem.plain and machine.tuned else None  # every family's offer is for this problem
     for family in able:
         offer = family.offer(problem_for(family, problem), machine, tile)
-        corrected = corrected_seconds(offer)
+        corrected = corrected_seconds(offer, known)
         seconds = corrected + PASS_SECONDS * offer.passes
         if not (problem.plain or family.can.fuses):
             seconds = after_epilogue(seconds, problem, machine)

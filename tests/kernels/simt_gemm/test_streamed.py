@@ -13,7 +13,7 @@ from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.kernels.recipes import recipe_of
-from tilewise.kernels.simt_gemm.streamed import THREADS, RankK
+from tilewise.kernels.simt_gemm.streamed import THREADS, RankK, strips_of, threads_of, wide_of
 from tilewise.planning.choose import make_plan
 
 A100, H200 = KNOWN_CARDS["a100"], KNOWN_CARDS["h200"]
@@ -64,9 +64,9 @@ def test_random_stacks_by_random_configs(tmp_path_factory, name, dtype):
 def test_every_column_has_a_thread():
     for n in (1, 2, 31, 33, 127, 128, 129, 255, 257, 600, 1024, 1025, 2048):
         for config in RankK().configurations(problem_of_shape(50, 9, n), A100):
-            strips, wide = config.across(n)
-            assert strips * wide * config.columns >= n
-            assert wide <= config.threads(n) <= THREADS
+            wide = wide_of(n, config.columns)
+            assert strips_of(n, config.columns) * wide * config.columns >= n
+            assert wide <= threads_of(wide) <= THREADS
 
 
 @pytest.mark.parametrize(

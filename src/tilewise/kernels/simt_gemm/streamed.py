@@ -9,6 +9,7 @@ import ctypes
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import ClassVar, NamedTuple
 
@@ -16,15 +17,16 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Scratch
-from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.by_configs import ByConfigs, Table, Tabled
 from tilewise.kernels.capabilities import Capabilities, Condition
-from tilewise.kernels.coefficients import coefficients
+from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.residency import UNIT_SHARED
 from tilewise.kernels.shared.stack_launches import along_k, stack_launches, strides
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.steps import relative_slots
 from tilewise.kernels.simt_gemm.text import render_cells, render_rank_k
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 THREADS = 256  # of a block
 SIZE = 4  # bytes of a partial sum, of rank_k
@@ -130,10 +132,28 @@ class Cells(ByConfigs):
         return made
 
 
+FIGURES: Numbers = coefficients("rank_k")
 DEPTHS = (4, 8, 16, 32, 64)  # of k
 MOST_HELD = 64  # elements of N that a thread has in registers
 COLUMNS = (1, 2, 4)
 ROWS = (32, 64, 128, 256)  # of a block
+
+
+def strips_of(n: int, columns: int) -> int:
+    """Of columns, each a block's."""
+    return -(-n // (THREADS * columns))
+
+
+def wide_of(n: int, columns: int) -> int:
+    """Threads side by side in a strip."""
+    strip = -(-n // strips_of(n, columns))
+    wide = -(-strip // columns)
+    return wide if wide < 128 else min(THREADS, -(-wide // 32) * 32)
+
+
+def threads_of(wide: int) -> int:
+    """Of a block: whole rows of its strip, whole warps."""
+    return -(-(THREADS // wide * wide) // 32) * 32
 
 
 @dataclass(frozen=True)
@@ -151,16 +171,32 @@ class RankKConfig:
     def shared_bytes(self) -> int:
         return self.rows * (self.deep + 4) * SIZE
 
-    def across(self, n: int) -> tuple[int, int]:
-        """(strips of columns, threads side by side in one of them)."""
-        strips = math.ceil(n / (THREADS * self.columns))
-        wide = math.ceil(math.ceil(n / strips) / self.columns)
-        return strips, wide if wide < 128 else min(THREADS, math.ceil(wide / 32) * 32)
 
-    def threads(self, n: int) -> int:
-        """Of a block: whole rows of its strip, whole warps."""
-        across = self.across(n)[1]
-        return math.ceil(THREADS // across * across / 32) * 32
+@Formula
+def expected(row: Row, given: Row) -> float:
+    """Blocks one after the other, each as long as one alone takes or as all of a multiprocessor's take to issue what
+    they do; or the bytes; and what a launch takes anyway."""
+    m, k, n, members, units = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
+    deep, columns, rows = int(row[0]), int(row[1]), int(row[2])
+    if rows > given[5] or (columns > 1 and n < 32 * columns):
+        return INFINITE
+    wide = wide_of(n, columns)
+    many = threads_of(wide)
+    height = min(rows, m)
+    passes = -(-height // max(1, many // wide))
+    blocks = members * strips_of(n, columns) * -(-m // rows)
+    held = min(int(given[6]) // many, 65536 // (many * (32 + deep * columns)))
+    held = max(1, min(held, UNIT_SHARED // (rows * (deep + 4) * SIZE + 1024)))
+    each = passes * (columns * (deep * given[7] + FIGURES.cell) + deep / 4 + 4)
+    each += FIGURES.load * (deep * columns / 2 + height * k / many)
+    alone = -(-blocks // (units * held)) * (FIGURES.block + FIGURES.next_row * passes)
+    return FIGURES.start + max(alone, max(-(-blocks // units) * many * each / given[8] + FIGURES.block, given[9]))
+
+
+@lru_cache(maxsize=len(DEPTHS))
+def _table(deep: int) -> tuple[tuple[RankKConfig, ...], Rows]:
+    cuts = [(deep, columns, rows) for columns in COLUMNS if deep * columns <= MOST_HELD for rows in ROWS]
+    return tuple(RankKConfig(*cut) for cut in cuts), Rows(cuts)
 
 
 ROWS_OF_P = Condition(
@@ -169,7 +205,7 @@ ROWS_OF_P = Condition(
 )
 
 
-class RankK(ByConfigs):
+class RankK(Tabled):
     """Fitted to 534 configurations of 161 random stacks (rms 16 % near the best; the choice 3 % above it)."""
 
     name = "rank_k"
@@ -179,38 +215,20 @@ class RankK(ByConfigs):
         problem=(ROWS_OF_P,), precisions=("ieee", "high"),  # float32 is added up one after the other, k being short
     )  # fmt: skip
 
-    def configurations(self, problem: Problem, machine: Machine) -> list[RankKConfig]:
-        deep, made = next(d for d in DEPTHS if problem.k <= d), list[RankKConfig]()
-        highest = next((rows for rows in ROWS if rows >= problem.m), ROWS[-1])
-        for columns in COLUMNS:
-            if deep * columns <= MOST_HELD and (columns == 1 or problem.n >= 32 * columns):
-                made += [RankKConfig(deep, columns, rows) for rows in ROWS if rows <= highest]
-        return made
-
-    def seconds(self, config: RankKConfig, problem: Problem, machine: Machine) -> float:
-        """Blocks one after the other, each as long as one alone takes or as all of a multiprocessor's take to issue
-        what they do; or the bytes; and what a launch takes anyway."""
-        p, f, many = problem, coefficients(self.name), config.threads(problem.n)
-        strips, wide = config.across(p.n)
-        height, at_once = min(config.rows, p.m), max(1, many // wide)
-        blocks = p.members * strips * math.ceil(p.m / config.rows)
-        registers = 65536 // (many * (32 + config.deep * config.columns))
-        held = max(1, min(machine.resident_threads // many, registers, UNIT_SHARED // (config.shared_bytes + 1024)))
-        passes = math.ceil(height / at_once)
-        each = passes * (
-            config.columns * (config.deep * relative_slots(p.algebra, machine) + f.cell) + config.deep / 4 + 4
-        )
-        each += f.load * (config.deep * config.columns / 2 + height * p.k / many)
-        issue = machine.step_rate("float32") / machine.units * f.share  # of threads, a second
-        busiest = math.ceil(blocks / machine.units)
-        alone = math.ceil(blocks / (machine.units * held)) * (f.block + f.next_row * passes)
-        memory = f.reading * p.least_bytes / machine.bandwidth
-        return float(f.start + max(alone, busiest * many * each / issue + f.block, memory))
+    def tables(self, problem: Problem, machine: Machine) -> list[Table]:
+        p, (every, rows) = problem, _table(next(deep for deep in DEPTHS if problem.k <= deep))
+        highest = next((rows for rows in ROWS if rows >= p.m), ROWS[-1])
+        issue = machine.step_rate("float32") / machine.units * FIGURES.share  # of threads, a second
+        given = (
+            p.m, p.k, p.n, p.members, machine.units, highest, machine.resident_threads,
+            relative_slots(p.algebra, machine), issue, FIGURES.reading * p.least_bytes / machine.bandwidth,
+        )  # fmt: skip
+        return [Table(expected, rows, given, every.__getitem__)]
 
     def geometry(self, problem: Problem, machine: Machine, config: RankKConfig) -> Geometry:
-        cols = config.across(problem.n)[1] * config.columns
-        block = config.threads(problem.n), 1
-        return Geometry(block, config.rows, min(problem.n, cols), config.deep, config.shared_bytes)
+        wide = wide_of(problem.n, config.columns)
+        block, cols = (threads_of(wide), 1), min(problem.n, wide * config.columns)
+        return Geometry(block, config.rows, cols, config.deep, config.shared_bytes)
 
     def tiles(self, problem: Problem, machine: Machine, config: RankKConfig) -> str:
         return f"blocks of {config.rows} rows, {config.columns} columns a thread"
@@ -224,12 +242,12 @@ class RankK(ByConfigs):
         """M and N have any strides, P too as long as its columns are closer than its rows."""
         p, config = plan.problem, plan.config
         source = render_rank_k.key(p.algebra, config.deep, config.columns)
-        strips, wide = config.across(p.n)
+        strips, wide = strips_of(p.n, config.columns), wide_of(p.n, config.columns)
         own = (
             *strides(given), *(ctypes.c_int(x) for x in (config.rows, wide, strips)),
             ctypes.c_uint(-(-(2**32) // p.k) % 2**32), ctypes.c_int(along_k(given)[0]), ctypes.c_int(p.accumulate),
         )  # fmt: skip
         blocks = math.ceil(p.m / config.rows) * strips
         return stack_launches(
-            p, (given.M, given.N, given.P), source, self.name, blocks, config.threads(p.n), own, config.shared_bytes
+            p, (given.M, given.N, given.P), source, self.name, blocks, threads_of(wide), own, config.shared_bytes
         )
