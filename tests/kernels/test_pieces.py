@@ -11,7 +11,7 @@ import pytest
 import tilewise.backends.cuda.device as device
 from tilewise.bench.drawn_problems import random_problem
 from tilewise.core.machine import KNOWN_CARDS
-from tilewise.core.problem import problem_of_shape
+from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.errors import TilewiseError, UsageError
 from tilewise.kernels.pieces import cuts_of, in_pieces
 from tilewise.kernels.recipes import recipe_of
@@ -48,6 +48,27 @@ def addresses(x, stack):
     for extent, step in zip(reversed(stack), reversed(x.layout.stack), strict=True):
         made = np.arange(extent).reshape(-1, *[1] * made.ndim) * step + made
     return x.pointer.offset + made * x.dtype.itemsize
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
+def test_a_last_piece_of_one_row_keeps_its_members(dtype):
+    """Of members that share N, whose rows are no rows of one taller product: one row of each would be."""
+    m, k, n = 4097, 64, 512
+    apart = {
+        "layout_m": Layout(k, 1, (2 * m * k,)),
+        "layout_n": Layout(n, 1, (0,)),
+        "layout_p": Layout(n, 1, (2 * m * n,)),
+    }
+    stack = replace(problem_of_shape(m, k, n, dtype), stack=(2,), **apart)
+    plan = make_plan(stack, replace(KNOWN_CARDS["a100"], launch_seconds=1e-6))
+    rows = set()
+    for piece, given in in_pieces(plan, operands_of(plan.problem)):
+        p = piece.problem
+        assert (p.m, p.k, p.n, p.stack) == (given.P.rows, k, given.P.cols, (1,)), p
+        assert (p.layout_m, p.layout_n, p.layout_p) == (given.M.layout, given.N.layout, given.P.layout)
+        rows.add(p.m)
+    assert 1 in rows
+    assert recipe_of(plan).steps
 
 
 def test_pieces_cover_every_cell_once_with_its_own_operands():

@@ -31,9 +31,14 @@ Kind = tuple[DType, DType, DType | None, str, Semiring, bool]
 def on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     """The plan with the least expected time, or that of the requested kernel."""
     if problem.stack and not problem.groups and (folded := problem.folded) is not problem:
-        plan = on_card(folded, machine, kernel, tile)
+        plan = of_members(folded, machine, kernel, tile)
         note = f"members share N: {problem.members:,} of {problem.m:,} rows are {folded.members:,} of {folded.m:,}"
         return replace(plan, notes=(*plan.notes, note))
+    return of_members(problem, machine, kernel, tile)
+
+
+def of_members(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    """The same for the members of the stack that there are: the plan's problem is this one."""
     if kernel is not None:
         best = _requested(problem, machine, kernel, tile)
     else:

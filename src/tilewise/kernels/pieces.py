@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import BOUNDARY
-from tilewise.kernels.choosing import on_card
+from tilewise.kernels.choosing import of_members
 from tilewise.kernels.registry import family_of
 from tilewise.kernels.shared.placed import Operands, Placed
 
@@ -69,7 +69,7 @@ def in_pieces(plan: Plan, given: Operands) -> list[tuple[Plan, Operands]]:
             p, m=cut.rows[1], n=cut.cols[1], stack=stack, layout_m=parts.M.layout, layout_n=parts.N.layout,
             layout_p=parts.P.layout, symmetric=False,
         )  # fmt: skip
-        made.append((on_card(piece, unbounded, kernel, tile), parts))
+        made.append((of_members(piece, unbounded, kernel, tile), parts))
     return made
 
 
