@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -253,6 +254,20 @@ def test_every_instruction_set_compiles(name: str) -> None:
         text = FAMILIES[plan.kernel].text(arithmetic_of(problem, plan.blocking, target))
         assert "llvm.fmuladd" not in text
         assert compile.object_code(text, target)
+
+
+@pytest.mark.parametrize("name", ["neon", "avx512", "avx2", "generic"])
+def test_a_strip_of_k_is_a_chain_on_every_instruction_set(name: str) -> None:
+    machine, seen = with_instructions(NOMINAL, 1, known_target(name)), set()
+    for dtype, m, k, n in itertools.product(("float32", "float64", "float16"), (1, 7, 200), (513, 1030), (1, 40, 200)):
+        for rows, onto in itertools.product((True, False), repeat=2):
+            problem = problem_of_shape(m, k, n, dtype, reproducible="everywhere", accumulate=onto)
+            problem = problem if rows else replace(problem, layout_n=Layout(1, k))
+            cut = make_plan(problem, machine).blocking
+            assert cut is not None
+            assert cut.KC == 512, (problem, cut)
+            seen.add(cut.kernel)
+    assert len(seen) >= 2
 
 
 def test_a_plan_has_the_order_of_sums() -> None:

@@ -144,14 +144,14 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
         NR = vectors * tile.vector_bytes // itemsize
     rounds = amx and rounds_sums(problem, view)
     KC = 127 if problem.return_arg and itemsize == 1 else family.KC(problem)  # k counters are as wide as a lane
-    if problem.ordered:
-        KC = CHAIN
     MC = family.MC or ROWS_OF_M[itemsize]
     if tile.neon and itemsize >= 4 and not problem.semiring.multiplies:
         MC //= 4  # packed M is replicated per lane; the block should fit in L2
     group = family.group * NR
     if tile.neon and family is PACKED and problem.dtype.kind == "f" and problem.semiring.multiplies:
         KC, MC, group = even_strips(problem.k, NEON_KC), NEON_MC, NEON_GROUP * NR
+    if problem.ordered:
+        KC = CHAIN
     if tile.vector_bytes == 64 and family is PACKED_N and view.m <= FEW_ROWS_OF_M:
         group = FEW_PANELS * NR
     NC = max(1, 16384 // itemsize // NR) * NR
