@@ -396,3 +396,44 @@ def test_template_arguments_are_those_of_the_run(check):
     assert kernel.block[:2] == (8, 8)
     wrong = check(TILED_BY_TEMPLATES.replace("a < K ?", "a <= K ?"))
     assert wrong.faults
+
+
+POINTS_TO_THE_HOST = """#include <cstdio>
+#include <cstdlib>
+struct Scene { float* at; int n; };
+__global__ void k(Scene s, float* y) { if (threadIdx.x < s.n) y[threadIdx.x] = s.at[threadIdx.x]; }
+int main() {
+  Scene s; s.n = 8; s.at = (float*)malloc(32); for (int i = 0; i < 8; i++) s.at[i] = i;
+  float h[8], *y; cudaMalloc(&y, 32);
+  k<<<1, 32>>>(s, y);
+  cudaMemcpy(h, y, 32, cudaMemcpyDeviceToHost);
+  printf("%g\\n", h[3]); cudaFree(y); free(s.at);
+}
+"""
+
+
+def test_results_that_a_failed_kernel_lacks_are_no_fault_of_their_own(check):
+    report = check(POINTS_TO_THE_HOST)
+    assert [(str(f.kind), f.line) for f in report.program.findings] == [("host-pointer-on-the-device", 8)]
+    assert not report.at_other_sizes
+
+
+WAITS = """#include <cstdio>
+__device__ volatile int turn[8];
+__global__ void in_order(int* y) {
+  if (threadIdx.x == 0) { if (blockIdx.x > 0) while (turn[blockIdx.x - 1] == 0) {} y[blockIdx.x] = blockIdx.x; __threadfence(); turn[blockIdx.x] = 1; }
+}
+int main() {
+  int h[8], zero[8] = {0}, *y; cudaMalloc(&y, 32); cudaMemcpyToSymbol(turn, zero, 32);
+  in_order<<<8, 32>>>(y);
+  cudaMemcpy(h, y, 32, cudaMemcpyDeviceToHost); printf("%d\\n", h[7]); cudaFree(y);
+}
+"""
+
+
+def test_a_kernel_whose_blocks_wait_for_earlier_ones_is_judged_by_its_run(check):
+    """Blocks of the machine run in step, so that it never ends there; it took all of the time."""
+    report = check(WAITS)
+    assert report.program.output == "7\n"
+    assert report.ok
+    assert not report.not_judged

@@ -18,6 +18,7 @@ from tilewise.errors import KernelError, TilewiseError
 
 ANNOUNCED = b"fault\n"
 UNCONFINED = "unconfined"  # not run: the system has no sandbox
+HOST_POINTER = "a host pointer"  # why a launch failed
 ENDINGS = frozenset({"exit", "abort", "crash", "limit", "refused", "failed", UNCONFINED})
 
 

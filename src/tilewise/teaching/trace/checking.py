@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from tilewise.emulator.check.own_binding import OwnLaunch, UnknownLaunch, own_la
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.simulate import AtShape, FreeSizes, Simulation, simulate
 from tilewise.emulator.check.verdict import Tried, assign_basis
-from tilewise.emulator.host.program_report import ProgramReport
+from tilewise.emulator.host.program_report import HOST_POINTER, ProgramReport
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.findings import Severity
 from tilewise.emulator.parse.tree import Function
@@ -28,6 +28,7 @@ from tilewise.teaching.trace.report import CheckReport
 from tilewise.teaching.trace.rungs import RungText
 
 ON_CARD = re.compile(r"\bcuda[A-Z]|\bthrust\b|\bcu(blas|fft|rand|b)\b")  # a program without kernels that uses the card
+REPEATED_SECONDS = 4.0  # for a launch that the run of main has judged
 LARGEST_PROBE = 128  # the largest side of a block or tile that is probed
 
 
@@ -57,7 +58,9 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
     """Judge every kernel independently of the others' errors. A program's `main` is run first, and its launches are
     judged with its own arguments."""
     program = _program(loaded, request)
-    records = program.launches if program is not None and not program.wanted else []
+    records = []
+    if program is not None and not program.wanted:  # of a launch with a host pointer no arguments are known
+        records = [launch for launch in program.launches if launch.get("failed") != HOST_POINTER]
     runs: list[Run] = []
     grounds: dict[str, str] = {}
     failed: dict[str, TilewiseError] = dict(loaded.refused) if request.entry is None else {}
@@ -70,14 +73,15 @@ def check_all(loaded: Loaded, request: CheckRequest) -> CheckReport:
             failed[function.short] = error
     for i, one in enumerate(prepared):
         name, tried, stopped = one.function.short, list[Tried](), False
+        ran = program is not None and program.ended == "exit" and name in launched(program)
         try:
             try:
-                _try(one, request, own_launch(records, name, one.sites), tried)
+                brief = _brief(request) if ran and not one.multiplies else request
+                _try(one, brief, own_launch(records, name, one.sites), tried)
             except Exhausted as error:  # the launches that ended are judged
                 if not tried:
                     raise
                 failed[f"{name} at other sizes"], stopped = error, True
-            ran = program is not None and program.ended == "exit" and name in launched(program)
             ground = assign_basis(tried, program is not None, ran)
             tiles |= {name for t in tried if t.whole for name, *_ in t.done.launch.program.shared}
             made = [run_of(one, t.done, t.origin) for t in tried]
@@ -140,6 +144,12 @@ def _with_program(
     runs = correct(program, runs)
     grounds[ENTRY] = grounds_of(program)
     return [as_run(program, loaded.source.name, runs, tiles), *runs], program
+
+
+def _brief(request: CheckRequest) -> CheckRequest:
+    """For a launch that main has run with every check: only its costs are new."""
+    seconds = min(request.limits.seconds, REPEATED_SECONDS)
+    return replace(request, limits=replace(request.limits, seconds=seconds))
 
 
 def _try(one: Prepared, request: CheckRequest, own: OwnLaunch | None, tried: list[Tried]) -> None:

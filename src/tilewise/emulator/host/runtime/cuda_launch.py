@@ -10,6 +10,7 @@ from typing import Any
 from tilewise.emulator.compile.kernel import compile_kernel
 from tilewise.emulator.host.lower.launch import argument_offsets
 from tilewise.emulator.host.lower.program import LaunchSite
+from tilewise.emulator.host.program_report import HOST_POINTER
 from tilewise.emulator.host.runtime import cuda_card as codes
 from tilewise.emulator.host.runtime.c_memory import readable, writable
 from tilewise.emulator.host.runtime.compiled_kernel import compiled
@@ -184,7 +185,7 @@ def _launch(
     given = Arguments(s, site, program)
     if not given.usable(arguments):
         card.illegal_address()
-        record["failed"] = "a host pointer"
+        record["failed"] = HOST_POINTER
         return
     run = KernelRun(s, site, program, geometry, arguments, shared)
     before = set(map(id, s.faults.all()))
@@ -239,6 +240,7 @@ def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]
         return _run(run, given, str(error))
     if values is None:  # a pointer in an object cannot be used on the card: reported
         s.cuda.illegal_address()
+        s.cuda.launches[-1]["failed"] = HOST_POINTER
         return Outcome({}, Costs(run.geometry.threads), [], 0, 0), 1.0
     try:
         result = run_blocks(run, given, values)

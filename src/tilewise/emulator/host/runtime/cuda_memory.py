@@ -9,7 +9,16 @@ from tilewise.emulator.host.runtime.c_memory import writable
 from tilewise.emulator.host.runtime.comparisons import record_input
 from tilewise.emulator.host.runtime.cuda_card import UninitialisedCopy, refuse
 from tilewise.emulator.host.runtime.graphs import captured
-from tilewise.emulator.host.runtime.memory import BUSY, CARD_UNINIT, INIT_BIT, PINNED, UNINIT, Allocation, describe
+from tilewise.emulator.host.runtime.memory import (
+    BUSY,
+    CARD_UNINIT,
+    INIT,
+    INIT_BIT,
+    PINNED,
+    UNINIT,
+    Allocation,
+    describe,
+)
 from tilewise.emulator.host.runtime.releases import copied_object, release
 from tilewise.emulator.host.runtime.session import Session, runtime
 from tilewise.emulator.machine.findings import Kind
@@ -144,6 +153,8 @@ def cuda_copy(s: Session, to: int, source: int, size: int, kind: int, asynchrono
     if asynchronous and captured(s, lambda: cuda_copy(s, to, source, size, kind, asynchronous)):
         return codes.SUCCESS
     code = _copied(s, to, source, size, kind, asynchronous)
+    if s.cuda.sticky and writable(s, to, size):  # what is missing there follows from a fault that is reported
+        s.memory.change(to, size, give=INIT)
     for block in (s.memory.find(to), s.memory.find(source)) if code else ():
         if block is not None:
             block.failed = s.line
