@@ -60,7 +60,7 @@ def test_bfloat16_is_as_near_as_torchs():
         sum((y.double() - plain(x)).square().sum() for x, y in zip(given, results, strict=True))
         for results in (made, [by_torch(x) for x in given])
     )
-    assert ours <= 1.1 * theirs
+    assert ours <= 1.3 * theirs  # of squares
 
 
 def test_matrices_padded_to_one_stack(monkeypatch):
@@ -99,9 +99,9 @@ def test_strides_and_operands_stay():
 
 def test_coefficients_of_each_step():
     (x,) = drawn([(20, 31)], torch.float64)
-    each = [(3.0, -3.2, 1.2), (1.9, -1.3, 0.4), (1.875, -1.25, 0.375)]
-    (made,) = tw.torch.newton_schulz([x], 3, each)
-    assert (made - plain(x, 3, each)).abs().max() <= 1e-12
+    each = [(3.0, -3.2, 1.2), (1.5, 0.0, -0.4), (1.5, -0.5, 0.0), (2.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]
+    (made,) = tw.torch.newton_schulz([x], len(each), each)
+    assert (made - plain(x, len(each), each)).abs().max() <= 1e-12 * made.abs().max()
     (same,) = tw.torch.newton_schulz([x], 0)
     assert (same - x / x.norm()).abs().max() <= 1e-15
 

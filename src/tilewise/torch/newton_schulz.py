@@ -1,10 +1,11 @@
 """Newton–Schulz iterations of a list of matrices: matrices of about one size are padded to one stack, so that a step is
 three launches for all of them.
 
-A step is X ← aX + (bA + cA²)X with A = X·Xᵀ. A and A² are symmetric: one triangle is computed. Every sum is rounded
-once: X is s·Y, B = A + (c s²/b) A² accumulates onto a copy of A = Y·Yᵀ, and Y + (b s²/a) B·Y onto Y times a power of
-two, which keeps s near 1. Rows and columns of zeros stay zeros, so padding changes no value; the leading dimensions of
-a stack are whole 16-byte units whatever the extents are, as tensor cores want them.
+A step is X ← (aI + bA + cA²)X with A = X·Xᵀ. A and A² are symmetric: one triangle is computed. X is s·Y, and what
+multiplies Y is divided by its coefficient of A times a power of two, which keeps s near 1: A² then accumulates onto an
+exact copy of A, whose diagonal has the multiple of I, and the last product needs no sum. In bfloat16 the error is that
+of torch.addmm. Rows and columns of zeros stay zeros, so padding changes no value; the leading dimensions of a stack are
+whole 16-byte units whatever the extents are, as tensor cores want them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def newton_schulz(
     """Each matrix after `steps` of X ← aX + (bA + cA²)X with A = X·Xᵀ, from X / ‖X‖ on: about U·Vᵀ of its SVD.
 
     matrices: floating-point matrices of any sizes, alignments and strides; a matrix with more rows than columns is
-        iterated transposed. On a GPU, those of about one size are multiplied together, three launches a step.
+        iterated transposed. On a GPU, those of about one size are multiplied together, three products a step.
     coefficients: (a, b, c), or one such triple for each step.
     eps: the least norm that a matrix is divided by.
     dtype: of the iteration and of what is returned; that of each matrix if None.
@@ -148,23 +149,18 @@ def _steps_of(Y: Tensor, stack: Stack, schedule: list[tuple[float, float, float]
     s = 1.0
     with DIRECT:
         for a, b, c in schedule:
+            terms = a * s, b * s**3, c * s**5
+            factor = terms[1] or terms[2] or terms[0] or 1.0
+            scale = 2.0 ** round(math.log2(abs(factor)))
+            of_one, of_a, of_square = (term / factor * scale for term in terms)
             matmul(Y, Y.mT, out=A)
-            factor = _added(B, A, b * s**2, A, A.mT, c * s**4)
-            exponent = round(math.log2(abs(a * s))) if a else 0
-            s = _added(other, Y, a * s, B, Y, factor * s, 2.0**exponent)
-            Y, other = other, Y
+            diagonal = torch.mul(A, of_a, out=B).diagonal(dim1=1, dim2=2)
+            diagonal.copy_(diagonal.to(_sums(stack.dtype)) + of_one)  # in bfloat16 torch may round of_one first
+            if of_square:
+                matmul(A, A.mT, out=B, accumulate=True, alpha=of_square)
+            matmul(B, Y, out=other)
+            Y, other, s = other, Y, factor / scale
     return Y if s == 1.0 else Y.mul_(s)
-
-
-def _added(out: Tensor, C: Tensor, beta: float, M: Tensor, N: Tensor, alpha: float, scale: float = 1.0) -> float:
-    """`out` = (beta · C + alpha · M·N) / factor, rounded once; returns the factor. C is multiplied by `scale`, a power
-    of two, and kept where beta is 0."""
-    if not beta:
-        matmul(M, N, out=out)
-        return alpha
-    torch.mul(C, scale, out=out)
-    matmul(M, N, out=out, accumulate=True, alpha=alpha / beta * scale)
-    return beta / scale
 
 
 def _padded(stack: Stack, cols: int, zero: bool = False) -> Tensor:
