@@ -154,3 +154,14 @@ def test_no_stack_of_float32_by_planes_names_a_kernel_outside_its_table(rng):
         ]
         plan = make_plan(replace(p, layout_m=lies[0], layout_n=lies[1], layout_p=lies[2]), H200, "bf16x6")
         assert [step.name for step in recipe_of(plan).steps if step.source not in table] == [], plan.problem
+
+
+@pytest.mark.parametrize(("card", "kernel"), [("h200", "wgmma_half"), ("a100", "mma_sync"), ("rtx4090", "mma_sync")])
+def test_nothing_of_an_empty_operand_is_realigned(card, kernel):
+    """With k = 0 there are rows of no elements, which may start anywhere."""
+    empty = problem_of_shape(3, 0, 3, "bfloat16", accumulate=True)
+    odd = replace(
+        empty, layout_m=empty.layout_m._replace(misalignment=6), layout_n=empty.layout_n._replace(misalignment=4)
+    )
+    recipe = recipe_of(make_plan(odd, CARDS[card], kernel))
+    assert not [step.name for step in recipe.steps if "realign" in getattr(step, "name", "")]

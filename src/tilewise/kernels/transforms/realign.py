@@ -79,7 +79,7 @@ class Realigned:
 
 def realign_launches(operands: list[Realigned]) -> list[Launch]:
     """Two stacks of matrices a launch: their tails overlap. Short lines and long ones go by kernels of their own."""
-    jobs = [(job, count, x.length) for x in operands for job, count in x.jobs]
+    jobs = [(job, count, x.length) for x in operands for job, count in x.jobs if count and x.length]
     launches = []
     for short in (True, False):
         alike = [job for job in jobs if (job[2] <= SHORT) == short]
