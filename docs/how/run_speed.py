@@ -1,7 +1,7 @@
 """What `tilewise run` takes for products on a simulated card and on the host: python docs/how/run_speed.py [SIZE ...]
 
 Whole programs, naive and tiled kernels and three loops in a function;
-seconds of processor time of the command and its child, best of three."""
+seconds of processor time of the command and its child, best of three, as machine code and as WebAssembly."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ int main(int argc, char** argv) {
 """
 
 
-def seconds(path: Path, size: int) -> float:
+def seconds(path: Path, size: int, *options: str) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "tilewise", "run", "--limit-time", "120", str(path), "--", str(size)]
+    command = [sys.executable, "-m", "tilewise", "run", *options, "--limit-time", "120", str(path), "--", str(size)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
@@ -88,4 +88,7 @@ if __name__ == "__main__":
             path = Path(folder) / f"{name}.cu"
             path.write_text(f"#include <stdio.h>\n#include <stdlib.h>{text}")
             for size in sizes:
-                print(f"{name} {size}: {min(seconds(path, size) for _ in range(3)):.1f} s")
+                native, wasm = (
+                    min(seconds(path, size, *options) for _ in range(3)) for options in ([], ["--untrusted"])
+                )
+                print(f"{name} {size}: {native:.1f} s, as WebAssembly {wasm:.1f} s", flush=True)

@@ -153,8 +153,8 @@ def test_the_runtime_reaches_nothing_outside_the_linear_memory():
     edges = [0, 1, -1, 1 << 31, 1 << 32, 1 << 63, (1 << 64) - 1, there, target._size, -(1 << 63)]
     for _ in range(sample_size(4000)):
         address = draw.choice(edges) + draw.choice([0, draw.randrange(-(1 << 20), 1 << 20)])
-        size = abs(draw.choice(edges) + draw.randrange(1 << 12))
-        if address >= 0 and address + size <= target._size:
+        size = draw.choice(edges) + draw.randrange(1 << 12)
+        if address >= 0 and size >= 0 and address + size <= target._size:
             assert 0 <= target.host(address, size) - target._start <= target._size - size
         else:
             with pytest.raises(EngineError, match="outside of its memory"):
@@ -337,3 +337,9 @@ def test_a_system_without_a_sandbox_runs_strangers_as_webassembly(tmp_path):
         command = [sys.executable, "-c", WITHOUT_SANDBOX, str(path), target]
         done = subprocess.run(command, capture_output=True, text=True, timeout=90)
         assert done.stdout == expected, done.stderr
+
+
+def test_without_wasmtime_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "wasmtime", None)
+    with pytest.raises(EngineError, match=r"tilewise\[wasm\]"):
+        WebAssembly()

@@ -20,7 +20,7 @@ import numpy as np
 
 from tilewise.emulator.host.runtime.uniform_shadow import SavedStates, UniformShadow
 from tilewise.emulator.host.target.native import Native, discard
-from tilewise.errors import LimitError
+from tilewise.errors import EngineError, LimitError
 from tilewise.system.quantities import counted
 
 GUARD = 1 << 20
@@ -242,6 +242,10 @@ class Memory:
             self._discard(first, last)
 
     def _discard(self, first: int, last: int) -> None:
+        if not 0 <= first <= last <= self.size:
+            raise EngineError(
+                f"pages {first:#x} to {last:#x} are outside of a program's memory of {self.size:#x} bytes"
+            )
         discard(self.target.host(self.base + first, last - first), last - first)
 
     # -- lookup

@@ -103,7 +103,7 @@ class WebAssembly:
 
     def host(self, address: int, size: int) -> int:
         """Where these bytes lie in this process. Whatever the program passes, they are inside its memory."""
-        if not 0 <= address <= self._size - size:
+        if size < 0 or not 0 <= address <= self._size - size:
             raise EngineError(f"the program passed {size} bytes at {address:#x}, which are outside of its memory")
         return self._start + address
 
