@@ -39,13 +39,26 @@ def test_budgets_and_chunks_do_not_change_them(kind, by):
     assert digest_of(Multiplier(kind, by, "cpu"), products) == digest_of(Multiplier(kind, "matmul", "cpu"), products)
 
 
+def emulated(tmp_path, *command):
+    """What a Python of the other architecture prints, which compiles and executes that one's kernels."""
+    source, support = Path(tw.__file__).parents[1], Path(__file__).parents[2] / "support"
+    environment = {**os.environ, "PYTHONPATH": f"{source}:{support}", "TILEWISE_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [os.environ["TILEWISE_EMULATED_PYTHON"], *command], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 @pytest.mark.emulated
 def test_known_products_have_their_bits_on_the_other_architecture(tmp_path):
-    """NEON's kernels on x86-64, compiled and executed by an emulated Python."""
-    python = os.environ["TILEWISE_EMULATED_PYTHON"]
-    source = str(Path(tw.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": source, "TILEWISE_CACHE_DIR": str(tmp_path)}
-    command = [python, "-m", "tilewise.cli.main", "verify-bits"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "200" in done.stdout + done.stderr
+    assert "200 of 200" in emulated(tmp_path, "-m", "tilewise.cli.main", "verify-bits")
+
+
+@pytest.mark.emulated
+def test_drawn_products_have_their_bits_on_the_other_architecture(tmp_path):
+    program = """if True:
+        from drawn_bits import KINDS, Multiplier, digest_of, drawn_batch
+        print(digest_of(Multiplier(KINDS[0], "matmul", "cpu"), drawn_batch(1, 0, count=60)))"""
+    here = digest_of(Multiplier(KINDS[0], "matmul", "cpu"), drawn_batch(1, 0, count=60))
+    assert emulated(tmp_path, "-c", program).strip() == here
