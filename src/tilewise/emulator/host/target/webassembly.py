@@ -165,6 +165,6 @@ def _set(config: Any, name: str, value: int) -> None:
 def _wasmtime() -> Any:
     try:
         import wasmtime
-    except ImportError:
+    except (ImportError, OSError, RuntimeError):  # not there, or without a library for this machine
         raise EngineError('WebAssembly needs wasmtime: pip install "tilewise[wasm]"') from None
     return wasmtime
