@@ -13,18 +13,12 @@ from tilewise.kernels.by_configs import ByConfigs, Tabled, cluster_note
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import fused_notes
 from tilewise.kernels.mma_gemm import recipe
-from tilewise.kernels.mma_gemm.direct_half import model as stacked
-from tilewise.kernels.mma_gemm.direct_half import single
+from tilewise.kernels.mma_gemm.direct_half import model as half
 from tilewise.kernels.mma_gemm.half_dots import model as dots
 from tilewise.kernels.mma_gemm.half_dots.model import MOST_FEW, TILES, DotsConfig
 from tilewise.kernels.mma_gemm.short_k import model as short
 from tilewise.kernels.mma_gemm.sliced_k import model as sliced
-from tilewise.kernels.mma_gemm.text import (
-    render_direct_half,
-    render_half_dots,
-    render_short_k,
-    render_sliced,
-)
+from tilewise.kernels.mma_gemm.text import render_direct_half, render_half_dots, render_short_k, render_sliced
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.transforms.transpose import render_transpose
 
@@ -124,8 +118,8 @@ class HalfDots(HalvesAnywhere):
 class DirectHalf(HalvesAnywhere):
     """Tiles: single products, stacks and groups of rows."""
 
-    name = stacked.KERNEL
-    kernels: ClassVar = {name: stacked.IDEA}
+    name = half.KERNEL
+    kernels: ClassVar = {name: half.IDEA}
     launches = staticmethod(recipe.of_direct_half)
     can = Capabilities(
         AMPERE, dtypes=HALVES, one_dtype=True, plus_times=True, unrounded=False, groups=("rows",), contiguous=True,
@@ -133,27 +127,27 @@ class DirectHalf(HalvesAnywhere):
         fuses=True,
     )  # fmt: skip
 
-    model: ClassVar = single
+    model: ClassVar = half
 
-    def search(self, problem: Problem, machine: Machine) -> tuple[float, stacked.HalfTile]:
+    def search(self, problem: Problem, machine: Machine) -> tuple[float, half.HalfTile]:
         if not _is_single(problem):
             return ByConfigs.search(self, problem, machine)
         seconds, config = super().search(problem, machine)
-        return single.FIGURES.one_launch * seconds, config
+        return half.SINGLE.one_launch * seconds, config
 
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[stacked.HalfTile]:
-        return super().configurations(problem, machine) if _is_single(problem) else stacked.TILES
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[half.HalfTile]:
+        return super().configurations(problem, machine) if _is_single(problem) else half.TILES
 
-    def seconds(self, config: stacked.HalfTile, problem: Problem, machine: Machine) -> float:
-        return (super().seconds if _is_single(problem) else stacked.seconds)(config, problem, machine)
+    def seconds(self, config: half.HalfTile, problem: Problem, machine: Machine) -> float:
+        return (super().seconds if _is_single(problem) else half.seconds)(config, problem, machine)
 
-    def tiles(self, problem: Problem, machine: Machine, config: stacked.HalfTile) -> str:
+    def tiles(self, problem: Problem, machine: Machine, config: half.HalfTile) -> str:
         return f"{config.rows}x{config.cols}, {config.resident} a multiprocessor"
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         if problem.groups:
             yield render_walk.key(problem.groups.wide)
-        for tile, m_along_k, n_along_k in product(stacked.TILES, (True, False), (True, False)):
+        for tile, m_along_k, n_along_k in product(half.TILES, (True, False), (True, False)):
             lying, by_rows = (m_along_k, n_along_k), problem.groups is not None
             yield render_direct_half.key(problem.dtype, tile, lying, epilogue=problem.epilogue, by_rows=by_rows)
 

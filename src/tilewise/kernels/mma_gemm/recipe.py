@@ -15,12 +15,7 @@ from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
 from tilewise.kernels.mma_gemm.half_dots.model import WARPS, DotsConfig
 from tilewise.kernels.mma_gemm.short_k import model as short
 from tilewise.kernels.mma_gemm.sliced_k import model as sliced
-from tilewise.kernels.mma_gemm.text import (
-    render_direct_half,
-    render_half_dots,
-    render_short_k,
-    render_sliced,
-)
+from tilewise.kernels.mma_gemm.text import render_direct_half, render_half_dots, render_short_k, render_sliced
 from tilewise.kernels.shared.groups import most_tiles, walk_launch
 from tilewise.kernels.shared.layouts import along_k
 from tilewise.kernels.shared.placed import Operands, Placed

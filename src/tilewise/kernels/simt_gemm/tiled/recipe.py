@@ -23,14 +23,7 @@ from tilewise.kernels.simt_gemm.skinny_recipe import SkinnyJob, skinny_launches
 from tilewise.kernels.simt_gemm.tiled.chains import on_quads, pointer_names, sums_apart, sums_of_chains
 from tilewise.kernels.simt_gemm.tiled.configs import Config
 from tilewise.kernels.simt_gemm.tiled.model import KERNEL, Choice, Tail, k_each, whole_tiles
-from tilewise.kernels.simt_gemm.tiled.text import (
-    JOINED,
-    PACK_LINES,
-    Form,
-    pack_text,
-    render_join,
-    render_plain,
-)
+from tilewise.kernels.simt_gemm.tiled.text import JOINED, PACK_LINES, Form, pack_text, render_join, render_plain
 from tilewise.kernels.simt_gemm.tiled.texts import common_vectors, with_stack_loop
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
 from tilewise.kernels.transforms.split_k import combine

@@ -8,12 +8,7 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine, shared_limit
 from tilewise.kernels.shared.stacked import stacked, with_member_loop
 from tilewise.kernels.simt_gemm.tiled.configs import Config, config_of
-from tilewise.kernels.simt_gemm.tiled.text import (
-    Form,
-    pack_text,
-    render_join,
-    render_plain,
-)
+from tilewise.kernels.simt_gemm.tiled.text import Form, pack_text, render_join, render_plain
 from tilewise.kernels.simt_gemm.tiled.tiles import GUARD_TILE, PlainTile, tiles_of
 from tilewise.kernels.transforms.sums import combine_text
 

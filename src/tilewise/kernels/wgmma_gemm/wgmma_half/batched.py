@@ -37,13 +37,7 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.single import (
     transposed_columns,
 )
 from tilewise.kernels.wgmma_gemm.wgmma_half.table import coming, may_be_transposed
-from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
-    DEPTH,
-    LEAST_PHASES,
-    SHIFTED_COLUMNS,
-    fixed_parts,
-    takes_boxes,
-)
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, LEAST_PHASES, SHIFTED_COLUMNS, fixed_parts, takes_boxes
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 # The model's figures, measured on an H200 (docs/tensor-cores.md says how).

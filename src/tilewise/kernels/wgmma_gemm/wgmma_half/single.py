@@ -15,13 +15,7 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.residency import HELD, UNITS, crowded, parts_of
 from tilewise.kernels.shared.triangle import upper_tiles
-from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
-    CARRIED_PHASES,
-    CARRIED_WAVES,
-    CLASSES,
-    DEPTH,
-    LEAST_PHASES,
-)
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CARRIED_PHASES, CARRIED_WAVES, CLASSES, DEPTH, LEAST_PHASES
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 FIGURES: Numbers = coefficients("wgmma_half")
