@@ -165,3 +165,16 @@ def test_nothing_of_an_empty_operand_is_realigned(card, kernel):
     )
     recipe = recipe_of(make_plan(odd, CARDS[card], kernel))
     assert not [step.name for step in recipe.steps if "realign" in getattr(step, "name", "")]
+
+
+@pytest.mark.parametrize("along", ["rows", "k"])
+@pytest.mark.parametrize("kind", ["bfloat16", "float32", "float64"])
+def test_empty_groups_have_a_plan_and_no_launches(kind, along):
+    """No rows, or no columns; with rows of no elements P is still written."""
+    for m, k, n in ((0, 5, 6), (4, 5, 0), (4, 0, 6)):
+        alone = problem_of_shape(m, k, n, kind)
+        stack = () if along == "rows" else (3,)
+        apart = alone.layout_n._replace(stack=(k * n if along == "rows" else 0,))
+        of_m, of_p = alone.layout_m._replace(stack=(0,) * len(stack)), row_major(m, n, stack)
+        groups = replace(alone, stack=stack, layout_m=of_m, layout_n=apart, layout_p=of_p, groups=Groups(3, along))
+        assert bool(recipe_of(make_plan(groups, H200)).steps) == (m * n > 0)

@@ -77,7 +77,7 @@ def busy_rows(config: TensorConfig, problem: Problem) -> float:
 def dynamic_rounds(config: TensorConfig, problem: Problem, units: int) -> float:
     """Tiles of a multiprocessor, one after the other, where each draws the next when it is done: whole rounds, where
     there are one or two, a little more of them if sizes that nobody knows make a few tiles more than one fills."""
-    wide = math.ceil(problem.n / config.cols)
+    wide = max(1, math.ceil(problem.n / config.cols))
     down = expected_tiles(problem, config.tile.rows)
     rounds = down * wide / units
     if rounds > 2 or problem.groups is None:
