@@ -48,7 +48,7 @@ class Lines:
 @KeyedRenderer
 def render_transpose(size: int, rounded: bool = True) -> str:
     """`size`: bytes of an element. `rounded`: those of 4 to tf32, else as tensor cores read them in place, cut."""
-    elements = ELEMENTS[size] if rounded else WHOLE.format("unsigned")
+    elements = WHOLE.format("unsigned") if size == 4 and not rounded else ELEMENTS[size]
     return assembled(elements, "shared/dependent_launch.cuh transforms/transpose.cu")
 
 
