@@ -87,7 +87,7 @@ def test_waiting_of_any_thread_does_not_count_as_computing(tmp_path):
         (tmp_path / thread / "schedstat").write_text(f"9000000000 {waited}000000000 1\n")
     watch = Watch.__new__(Watch)
     watch._waits, watch._ran, watch.tasks, watch._typed = {}, 0.0, str(tmp_path), False
-    watch._files, watch._sealed = {}, False
+    watch._files, watch._sealed, watch._interrupted = {}, False, False
     assert watch.waited() == 7.0
     watch.began, watch.options = time.monotonic() - 9, Options(seconds=8)
     assert "longer than 8 s" in watch._used_up()  # a thread had a core for 9 s, whatever others waited
