@@ -1,6 +1,7 @@
 """X·Xᵀ on a card beside torch.mm and our general product, Newton–Schulz iterations and Muon steps beside torch's.
 
-`python docs/how/symmetric_speed.py [gram|muon]`: both by default. Products by CUDA graphs, steps by events.
+`python docs/how/symmetric_speed.py [gram|muon] [tf32|…] [gpt2|llama|odd] [compile]`: all by default, but torch.compile
+only where it is requested. Products by CUDA graphs, steps by events.
 """
 
 import statistics
@@ -17,6 +18,13 @@ GPT2 = [(2304, 768), (768, 768), (3072, 768), (768, 3072)] * 12
 LLAMA = [(2048, 2048), (2048, 2048), (512, 2048), (512, 2048), (8192, 2048), (8192, 2048), (2048, 8192)] * 16
 QUINTIC = (3.4445, -4.7750, 2.0315)
 ODD = [(1001, 333), (770, 3001), (99, 2050), (1537, 769), (640, 641), (50, 50), (2049, 1023)] * 4
+
+LISTS = {"gpt2": GPT2, "llama": LLAMA, "odd": ODD}
+
+
+def chosen(name, among):
+    requested = [x for x in sys.argv if x in among]
+    return not requested or name in requested
 
 
 def microseconds(works, rounds=7):
@@ -50,7 +58,7 @@ def by_events(works, rounds, each=1):
 
 
 def gram():
-    for name, precision in KINDS:
+    for name, precision in [kind for kind in KINDS if chosen(kind[1], ("tf32", "high"))]:
         torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
         for m, k in SHAPES:
             if name == "float64" and m * k > 2**22:
@@ -76,7 +84,7 @@ def gram():
 
 def muon():
     compiled = torch.compile(torch.optim._muon._zeropower_via_newtonschulz, dynamic=False)
-    for name, shapes in (("GPT-2 124M", GPT2), ("Llama-like 1B", LLAMA), ("odd", ODD)):
+    for name, shapes in [each for each in LISTS.items() if chosen(each[0], LISTS)]:
         given = [torch.randn(shape, device="cuda") for shape in shapes]
         took = by_events(
             {
@@ -86,7 +94,7 @@ def muon():
                 ],
                 **(
                     {"compiled": lambda given=given: [compiled(x, QUINTIC, 5, 1e-7) for x in given]}
-                    if "compile" in sys.argv and name == "GPT-2 124M"
+                    if "compile" in sys.argv
                     else {}
                 ),
             },

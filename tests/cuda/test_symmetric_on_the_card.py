@@ -13,8 +13,10 @@ from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.backends.cuda.device import describe
 from tilewise.core.problem import Layout, problem_of_shape
+from tilewise.kernels.by_configs import timed
 from tilewise.kernels.registry import family_of
 from tilewise.kernels.shared.layouts import BY_CLASSES
+from tilewise.kernels.wgmma_gemm.k_major import model as k_major
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import options
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TILES, TensorConfig
 from tilewise.planning.choose import make_plan
@@ -27,7 +29,10 @@ FAMILIES = [
     ("wgmma_half", torch.float16),
     ("mma_sync", torch.bfloat16),
     ("mma_sync", torch.float64),
+    ("k_major", torch.float32),
+    ("plain", torch.float32),
 ]
+PRECISIONS = {"k_major": "tf32", "plain": "ieee"}
 
 
 def matrix(stack, rows, cols, dtype, transposed=False, extra=0):
@@ -43,23 +48,24 @@ def layout_of(x):
     return Layout(x.stride(1), x.stride(2), (x.stride(0),), x.data_ptr() % 16)
 
 
-def problem_of(X, P, accumulate):
+def problem_of(X, P, accumulate, family):
     stack, m, k = X.shape
     name = str(X.dtype).removeprefix("torch.")
     of_n = Layout(X.stride(2), X.stride(1), (X.stride(0),), X.data_ptr() % 16)
-    whole = problem_of_shape(m, k, m, name, accumulate=accumulate)
+    precision = PRECISIONS.get(family.name, "high")
+    whole = problem_of_shape(m, k, m, name, accumulate=accumulate, precision=precision)
     return replace(whole, stack=(stack,), layout_m=layout_of(X), layout_n=of_n, layout_p=layout_of(P), symmetric=True)
 
 
 def check(family, config, X, P, around, accumulate):
     """Right everywhere, once, and nothing beside P."""
-    plan = family.pinned(problem_of(X, P, accumulate), describe("cuda:0"), config)
+    plan = family.planned(problem_of(X, P, accumulate, family), describe("cuda:0"), family.name, None, 0.0, config)
     launcher = launcher_of(plan, "cuda:0")
     scratch = torch.full((max(1, launcher.scratch_bytes),), 255, dtype=torch.uint8, device="cuda")
     wanted = X.double() @ X.double().mT + (P.double() if accumulate else 0)
     stream = torch.cuda.current_stream().cuda_stream
     launcher(stream, M=X.data_ptr(), N=X.data_ptr(), P=P.data_ptr(), scratch=scratch.data_ptr())
-    case = f"{tuple(X.shape)} {X.dtype} {X.stride()} {P.stride()} {config.spec()} accumulate={accumulate}"
+    case = f"{tuple(X.shape)} {X.dtype} {X.stride()} {P.stride()} {config} accumulate={accumulate}"
     assert torch.equal(P, wanted.to(P.dtype)), case
     P.fill_(float("nan"))
     assert torch.isnan(around).all(), f"{case}: something was written outside P"
@@ -75,6 +81,11 @@ def drawn(rng, dtype, stack, m, k):
 def symmetric_configs(family, problem):
     if family.name == "mma_sync":
         return family.configurations(problem, describe("cuda:0"))
+    if family.name == "plain":
+        return [family.best(problem, describe("cuda:0"))[1]]
+    if family.name == "k_major":
+        every = (config for table in k_major.tables(problem, describe("cuda:0")) for config, _ in timed([table]))
+        return [config for config in every if config.symmetric]
     routes = list(product(*([how for how in each if how != BY_CLASSES] for each in options(problem))))
     return [TensorConfig(tile, both, symmetric=True) for tile, both in product(TILES, routes)]
 
@@ -88,10 +99,10 @@ def test_every_config_of_drawn_products(name, dtype):
         stack, m, k = int(rng.choice([1, 1, 3])), int(rng.integers(1, 700)), int(rng.integers(1, 300))
         X, P, around = drawn(rng, dtype, stack, m, k)
         accumulate = bool(rng.integers(2))
-        configs = symmetric_configs(family, problem_of(X, P, accumulate))
+        configs = symmetric_configs(family, problem_of(X, P, accumulate, family))
         if configs:
             config = configs[int(rng.integers(len(configs)))]
-            seen.add(config.spec())
+            seen.add(str(config))
             check(family, config, X, P, around, accumulate)
     print(len(seen), "configs")
 
@@ -102,8 +113,8 @@ def test_one_of_each_tile(name, dtype):
     rng, family = np.random.default_rng(1), family_of(name)
     X, P, around = drawn(rng, dtype, 1, 392, 72)
     tiles = {}
-    for config in symmetric_configs(family, problem_of(X, P, False)):
-        tiles.setdefault(str(config.tile), config)
+    for config in symmetric_configs(family, problem_of(X, P, False, family)):
+        tiles.setdefault(config.tile, config)
     for config in tiles.values():
         check(family, config, X, P, around, False)
 

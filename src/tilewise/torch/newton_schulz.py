@@ -154,13 +154,20 @@ def _steps_of(Y: Tensor, stack: Stack, schedule: list[tuple[float, float, float]
             scale = 2.0 ** round(math.log2(abs(factor)))
             of_one, of_a, of_square = (term / factor * scale for term in terms)
             matmul(Y, Y.mT, out=A)
-            diagonal = torch.mul(A, of_a, out=B).diagonal(dim1=1, dim2=2)
-            diagonal.copy_(diagonal.to(_sums(stack.dtype)) + of_one)  # in bfloat16 torch may round of_one first
+            _add_to_diagonal(torch.mul(A, of_a, out=B), of_one)
             if of_square:
                 matmul(A, A.mT, out=B, accumulate=True, alpha=of_square)
             matmul(B, Y, out=other)
             Y, other, s = other, Y, factor / scale
     return Y if s == 1.0 else Y.mul_(s)
+
+
+def _add_to_diagonal(B: Tensor, value: float) -> None:
+    diagonal = B.diagonal(dim1=1, dim2=2)
+    if B.is_cpu:  # where torch would round the number to B's dtype first
+        diagonal.copy_(diagonal.to(_sums(B.dtype)) + value)
+    else:
+        diagonal.add_(value)
 
 
 def _padded(stack: Stack, cols: int, zero: bool = False) -> Tensor:

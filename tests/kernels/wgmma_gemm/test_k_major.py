@@ -318,3 +318,13 @@ def test_with_an_order_of_sums_operands_move_as_they_are():
         steps = [recipe_of(make_plan(x, H200, "k_major")).steps[0] for x in (p, replace(p, reproducible=None))]
         assert [step.name for step in steps] == ["transpose"] * 2
         assert (text_of(steps[0].source) == text_of(steps[1].source)) == alike
+
+
+def test_a_symmetric_product_is_planned_by_its_upper_tiles():
+    whole = replace(problem_of_shape(8192, 2048, 8192, "float32", precision="tf32"), layout_n=Layout(1, 2048))
+    plan, half = (make_plan(replace(whole, symmetric=x), H200) for x in (False, True))
+    assert half.config.symmetric
+    assert half.predicted < 0.65 * plan.predicted
+    assert half.notes[-1] == "symmetric: 0.52 of the tiles"
+    small = replace(whole, m=2048, n=2048, layout_p=Layout(2048, 1), symmetric=True)
+    assert not make_plan(small, H200).config.symmetric  # one wave either way, and its tiles are stored twice

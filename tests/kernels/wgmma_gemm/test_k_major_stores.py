@@ -41,6 +41,14 @@ extern "C" __global__ void stored(const Sum* given, Result* P, int m, int n, lon
         store_rows(sums, (Sum*)memory + threadIdx.x / 32 * 8 * HELD, P, ldp, Size{m, 1, n, 1}, top, left, onto);
 }
 """
+MIRRORED = """
+extern "C" __global__ void mirrored(const Sum* given, Result* P, int m, long long ldp, int top, int left, int onto)
+{
+    Sum sums[SUMS];
+    for (int i = 0; i < SUMS; ++i) sums[i] = given[(int)threadIdx.x * SUMS + i];
+    store_columns(sums, P, ldp, m, top, left, onto);
+}
+"""
 RESULTS = {  # P's C type, its NumPy type, what becomes of a sum: whole numbers up to 2¹¹ stay what they are in each
     4: ("float", np.float32, "return sum;", "return held;"),
     2: ("unsigned short", np.uint16, "return (Result)(int)sum;", "return (Sum)held;"),
@@ -48,13 +56,13 @@ RESULTS = {  # P's C type, its NumPy type, what becomes of a sum: whole numbers 
 }
 
 
-def storer(folder, cols, size, boxed, pack):
+def storer(folder, cols, size, boxed, pack, kernel=KERNEL, called="stored"):
     name, _, narrow, widen = RESULTS[size]
     defines = {"BLOCK_M": 64, "BLOCK_N": cols, "BOXED": int(boxed), "BOXES": 3 if cols <= 192 else 2, "PACK": pack}
     text = "\n".join(f"#define {key} {value}" for key, value in defines.items())
     text += f"\ntypedef float Sum;\ntypedef {name} Result;\n"
     text += f"static Result narrow(Sum sum) {{ {narrow} }}\nstatic Sum widen(Result held) {{ {widen} }}\n"
-    return built(text + STUBS + kernel_text("wgmma_gemm/k_major/k_major_stores.cuh") + KERNEL, "stored", folder)
+    return built(text + STUBS + kernel_text("wgmma_gemm/k_major/k_major_stores.cuh") + kernel, called, folder)
 
 
 def given_to_threads(tile):
@@ -111,3 +119,20 @@ def test_boxes_cover_a_tile_that_is_not_whole_boxes_wide(tmp_path, size, cols):
     store = storer(tmp_path, cols, size, True, 1)
     for m, n, extra in ((64, cols, 0), (64, 304, 0), (7, 64, 8), (1, 8, 0), (33, 512, 16)):
         check(store, cols, size, m, n, extra, 0)
+
+
+@pytest.mark.parametrize("onto", [0, 1])
+def test_a_tile_above_the_diagonal_is_stored_transposed(tmp_path, onto):
+    """Its columns are rows of P, as far as they are inside; the rest of P stays."""
+    store, rng = storer(tmp_path, 128, 4, False, 1, MIRRORED, "mirrored"), np.random.default_rng(0)
+    tile = rng.integers(0, 100, (64, 128)).astype(np.float32)
+    held = given_to_threads(tile)
+    for m, top, left in ((256, 0, 128), (200, 64, 128), (301, 128, 256), (130, 0, 128)):
+        P = rng.integers(0, 9, (m, m + 3)).astype(np.float32)
+        wanted = P.copy()
+        wide = min(128, m - left)
+        part = np.s_[left : left + wide, top : top + 64]
+        wanted[part] = tile[:, :wide].T + onto * wanted[part]
+        places = ctypes.c_void_p(held.ctypes.data), ctypes.c_void_p(P.ctypes.data), ctypes.c_int(m)
+        store((1,), (128,), (*places, ctypes.c_longlong(m + 3), *map(ctypes.c_int, (top, left, onto))))
+        np.testing.assert_array_equal(P, wanted)

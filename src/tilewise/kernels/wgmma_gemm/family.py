@@ -114,7 +114,11 @@ class KMajor(OnHopper, Tabled):
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         kind = k_major.kind_of(problem)
         assert kind is not None
-        return limits_of(problem.steps / (kind.rate * machine.tensor_rate("bfloat16")), problem, machine)
+        return limits_of(problem.least_steps / (kind.rate * machine.tensor_rate("bfloat16")), problem, machine)
+
+    def notes(self, problem: Problem, config: k_major.KMajorConfig) -> list[str]:
+        notes = config.notes()
+        return [*notes, symmetric_note(problem.m, *config.tile.together)] if config.symmetric else notes
 
     def geometry(self, problem: Problem, machine: Machine, config: k_major.KMajorConfig) -> Geometry:
         return config.tile.geometry(problem.dtype_m.itemsize)

@@ -10,6 +10,7 @@
 // Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer in the cluster
 //   that reads this block's copies has read them.
 // Stores: by boxes of the copy engine or by rows (k_major_stores.cuh).
+//   Symmetric: with SYMMETRIC, tiles are those of triangle.cuh; one above the diagonal is stored once more, from registers.
 //   With split-K (`splits`), P is that many matrices, which are added up afterwards.
 
 #define TILE_M_BYTES (BLOCK_M * ROW_BYTES)
@@ -120,6 +121,7 @@ static __device__ __forceinline__ void consume(
             Sum* own = reinterpret_cast<Sum*>(staging) + (threadIdx.x / 32 - 4) * 8 * HELD;
             store_rows(sums, own, P + (long long)work.split * size.m * ldp, ldp, size, top, work.left, onto);
         }
+        if (SYMMETRIC && work.mirrored) store_columns(sums, P, ldp, size.m, top, work.left, onto);
     }
     if (BOXED && threadIdx.x % 128 == 0) store_wait_all();
 }

@@ -111,3 +111,17 @@ static __device__ __forceinline__ void store_rows(
             __syncwarp();
         }
 }
+
+// A warp's columns of a tile as rows of P: eight lanes have eight neighbours, a sector of 4-byte elements.
+static __device__ __forceinline__ void store_columns(
+    const Sum (&sums)[SUMS], Result* P, long long ldp, int m, int top, int left, bool onto)
+{
+    int lane = threadIdx.x % 32, row = top + threadIdx.x / 32 % 4 * 16 + lane / 4, column = left + lane % 4 * 2;
+    #pragma unroll
+    for (int i = 0; i < SUMS; ++i) {
+        int r = row + i / 2 % 2 * 8, c = column + i / 4 * 8 + i % 2;
+        if (r >= m || c >= m) continue;
+        Result* to = P + c * ldp + r;
+        *to = narrow(onto ? widen(*to) + sums[i] : sums[i]);
+    }
+}

@@ -18,6 +18,7 @@ from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.residency import UNIT_SHARED, parts_of
+from tilewise.kernels.shared.triangle import upper_tiles
 from tilewise.kernels.wgmma_gemm.k_major.seconds import (
     ACROSS,
     AS_IT_IS,
@@ -29,6 +30,7 @@ from tilewise.kernels.wgmma_gemm.k_major.seconds import (
     IN_CLASSES,
     OVER,
     SHARPNESS,
+    SYMMETRIC,
     TRANSPOSED,
     WHOLE,
     expected,
@@ -88,6 +90,11 @@ class KMajorTile:
         """Lines of M and of N that each block brings."""
         shares = (self.cluster, 1) if self.beside else (1, self.cluster)
         return self.rows // shares[0], self.cols // shares[1]
+
+    @property
+    def together(self) -> tuple[int, int]:
+        """Rows and columns of a cluster's tiles."""
+        return (self.rows, self.cols * self.cluster) if self.beside else (self.rows * self.cluster, self.cols)
 
     @property
     def boxes(self) -> int:
@@ -161,6 +168,7 @@ class KMajorConfig:
     tile: KMajorTile
     routes: tuple[str, str]  # how M and N reach the kernel
     splits: int = 1  # parts that k is cut into
+    symmetric: bool = False  # tiles on and above the diagonal, stored twice
 
     def notes(self) -> list[str]:
         """Notes of the plan."""
@@ -183,7 +191,9 @@ class KMajorConfig:
         return {*self.routes} <= {AS_IT_IS, TRANSPOSED}
 
     def tiles(self, m: int, n: int) -> int:
-        """Cluster tiles of P."""
+        """Cluster tiles of P that are computed."""
+        if self.symmetric:
+            return upper_tiles(m, *self.tile.together)
         down, across = (1, self.tile.cluster) if self.tile.beside else (self.tile.cluster, 1)
         if self.routes[0] != BY_CLASSES:
             return -(-m // (self.tile.rows * down)) * -(-n // (self.tile.cols * across))
@@ -257,7 +267,11 @@ def paired(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
 def tables(problem: Problem, machine: Machine) -> list[Table]:
     how = routes(problem)
     given = _given(problem, machine, how)
-    return [Table(expected, _table(_kind(problem), machine), given, lambda number: _config(number, how, given))]
+    made = [Table(expected, _table(_kind(problem), machine), given, lambda number: _config(FORMS[number], how, given))]
+    if problem.symmetric and problem.reproducible is None and problem.dtype.name == "float32" and not problem.scaled:
+        rows = _table(_kind(problem), machine, UPPER)
+        made.append(Table(expected, rows, given, lambda number: _config(UPPER[number], how, given)))
+    return made
 
 
 def _kind(problem: Problem) -> Kind:
@@ -273,15 +287,18 @@ FORMS: tuple[tuple[KMajorTile, int], ...] = (
 )
 
 
+UPPER = tuple((tile, SYMMETRIC) for tile in TILES if tile.cols % 64 == 0 and tile.cols != 224)  # in small squares
+
+
 @lru_cache(maxsize=64)
-def _table(kind: Kind, machine: Machine) -> Rows:
+def _table(kind: Kind, machine: Machine, forms: tuple[tuple[KMajorTile, int], ...] = FORMS) -> Rows:
     """Of each form: its cluster's rows and columns, limits of a stage, seconds of a tile by rows and by boxes, of a
     launch; clusters that the card holds, blocks of one, whether they lie side by side, the form, and whether it takes
     such elements."""
     f, rows = coefficients(f"k_major {kind.size}"), []
-    for tile, form in FORMS:
+    for tile, form in forms:
         down, across = (1, tile.cluster) if tile.beside else (tile.cluster, 1)
-        over = form >= OVER
+        over = OVER <= form < SYMMETRIC
         ends = [x + y * (tile.rows if over else tile.cols) for x, y in (f.tile["rows"], f.tile["boxes"])]
         if over:
             more = f.across_tile[0] + f.across_tile[1] * tile.rows
@@ -308,9 +325,11 @@ def _given(p: Problem, machine: Machine, how: tuple[str, str]) -> Row:
     )  # fmt: skip
 
 
-def _config(number: int, how: tuple[str, str], given: Row) -> KMajorConfig:
+def _config(row: tuple[KMajorTile, int], how: tuple[str, str], given: Row) -> KMajorConfig:
     """The configuration of a row."""
-    tile, form = FORMS[number]
+    tile, form = row
+    if form == SYMMETRIC:
+        return KMajorConfig(tile, how, symmetric=True)
     if form == CUT:
         m, n, stages, units = map(int, given[:4])
         tiles = KMajorConfig(tile, how).tiles(m, n)

@@ -133,6 +133,7 @@ class _Product:
             result=p.result.name,
             paired=words,
             scaled=p.scaled,
+            symmetric=config.symmetric,
         )
         lines_m, lines_n = config.tile.fetched
         arguments = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from tilewise.kernels.shared.residency import crowded, parts_of
+from tilewise.kernels.shared.triangle import upper_tiles
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 AS_IT_IS, TRANSPOSED = "as it is", "transposed"
@@ -18,7 +19,11 @@ BOXED_SHARE = 0.3  # of what a tile takes longer whose N came from registers, wh
 
 # by bytes of an element: of 4 fitted to 447 random products on an H200 (rms 11 %), of 1 as docs/dtypes.md says
 
-WHOLE, CUT, OVER, IN_CLASSES = range(4)  # forms of a way: k whole, in parts; N from registers; and M by classes of rows
+# forms of a way: k whole, in parts; N from registers; and M by classes of rows; tiles on and above the diagonal
+WHOLE, CUT, OVER, IN_CLASSES, SYMMETRIC = range(5)
+SECOND_STORE = (
+    5e-6  # of the last wave, more than a store by rows: one wave of 2048² took 58.9 µs, and 52.3 with all tiles
+)
 FEWEST_STAGES = 4  # of a part of k
 MANY_PARTS = 16  # of k, beyond which eight warps add up those of a cell
 CLASSES = 4  # of lines of 4-byte elements that start equally far from a 16-byte boundary
@@ -51,6 +56,9 @@ def member_seconds(row: Row, given: Row) -> float:
         return INFINITE
     end = row[5] if given[6] > 0.0 else row[4]
     tiles = -(-m // down) * -(-n // across)
+    if form == SYMMETRIC:
+        tiles = upper_tiles(m, down, across)
+        end, turning, form = end + row[4], turning + SECOND_STORE, WHOLE  # the second store is one by rows
     if form == WHOLE:
         each = max(stages, 1) * stage_of(row[2], row[3], tiles * cluster, units, power) + end
         return beside(-(-tiles // at_once) * each, passing, size) + row[6] + turning

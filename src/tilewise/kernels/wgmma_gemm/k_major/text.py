@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import product
 
 from tilewise.kernels.keys import KeyedRenderer
-from tilewise.kernels.shared.text import assembled, of_tile
+from tilewise.kernels.shared.text import assembled, of_tile, without
+from tilewise.kernels.shared.triangle import macros
 from tilewise.kernels.transforms.transpose import render_transpose
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 from tilewise.kernels.wgmma_gemm.k_major.model import ACROSS_TILES, KINDS, TILES, AcrossTile, KMajorTile
@@ -41,9 +42,11 @@ def render_k_major(
     result: str,
     paired: bool = False,
     scaled: bool = False,
+    symmetric: bool = False,
 ) -> str:
     """`kinds`: of M's and N's elements; `boxed`: the copy engine stores P; `result`: P's dtype; `paired`: two of its
-    elements are stored as a word; `scaled`: its rows and columns are scaled first."""
+    elements are stored as a word; `scaled`: its rows and columns are scaled first; `symmetric`: upper tiles, stored
+    twice."""
     kind = KINDS[kinds[0]]
     spelled, narrow, widen = RESULTS[result]
     defines = {
@@ -54,8 +57,9 @@ def render_k_major(
         "BOXED": boxed,
         "PACK": 2 if paired else 1,
         "SCALED": scaled,
+        **macros(*tile.together, symmetric),
     }
-    return assembled(
+    text = assembled(
         f"// k_major over {' and '.join(kinds)}, sums in {kind.sum}",
         defines,
         f"typedef {kind.sum} Sum;",
@@ -64,8 +68,10 @@ def render_k_major(
         f"static __device__ __forceinline__ Sum widen(Result held) {{ {widen} }}",
         "shared/dependent_launch.cuh shared/ptx.cuh shared/pipeline.cuh",
         _wgmma(tile.cols, kinds),
+        *(["shared/triangle.cuh"] if symmetric else []),
         "shared/walk.cuh wgmma_gemm/k_major/k_major_stores.cuh wgmma_gemm/k_major/k_major.cu",
     )
+    return text if symmetric else without(text, "SYMMETRIC")
 
 
 def _wgmma(width: int, kinds: tuple[str, str]) -> str:
