@@ -41,5 +41,5 @@ extern "C" __global__ void __launch_bounds__(256) add_parts(
     #pragma unroll
     for (int e = 0; e < WIDE; ++e)
         if (column + e < n)
-            to[e] = narrow(finish(sum.of[e], accumulate ? widen(to[e]) : (Sum)0, bias_of(epilogue, column + e, true), epilogue));
+            to[e] = narrow(finish(sum.of[e], accumulate ? widen(to[e]) : (Sum)-0.0, bias_of(epilogue, column + e, true), epilogue));
 }
