@@ -437,3 +437,15 @@ def test_a_kernel_whose_blocks_wait_for_earlier_ones_is_judged_by_its_run(check)
     assert report.program.output == "7\n"
     assert report.ok
     assert not report.not_judged
+
+
+def test_run_folds_the_faults_of_one_line_and_of_one_advice(tmp_path, capfd):
+    path = tmp_path / "program.cu"
+    path.write_text(PITCHED)
+    assert run(["run", str(path)]) == 1
+    text = capfd.readouterr().err
+    assert text.count(": out-of-bounds") == 1
+    assert "the same slip: line 7 (in)" in text
+    assert text.endswith("1 fault in program.cu\n")
+    assert run(["run", "--all", str(path)]) == 1
+    assert capfd.readouterr().err.endswith("4 faults in program.cu\n")

@@ -211,7 +211,7 @@ def _full(cause: Cause, width: int, of: int, lang: str) -> list[str]:
         threads = [say(lang, "check.others", threads=threads[0])]
     lines = quoted(f.place) if f.place is not None else [f"{cause.lead.runs[0].file}: {cause.entry}"]
     lines += finding_lines(cause.lead, threads, width, of, lang, "  ")
-    return lines + wrapped(_related(cause, lang), width, "    ")
+    return lines + wrapped(related(cause, lang), width, "    ")
 
 
 def _short(cause: Cause, width: int, lang: str) -> list[str]:
@@ -224,10 +224,11 @@ def _short(cause: Cause, width: int, lang: str) -> list[str]:
     what = say(lang, "check.at", what=what, shapes=shapes) if shapes else what
     lines = wrapped(f"{at}{kind_label(f.kind, lang)}: {what}", width, "  ")
     lines += wrapped(change_of(f, lang), width, "    ")
-    return lines + wrapped(_related(cause, lang), width, "    ")
+    return lines + wrapped(related(cause, lang), width, "    ")
 
 
-def _related(cause: Cause, lang: str) -> str:
+def related(cause: Cause, lang: str) -> str:
+    """Other findings of the same mistake, and its symptoms."""
     parts = []
     lead = cause.lead.finding
     alike = [s.finding for s in cause.alike]
