@@ -168,7 +168,9 @@ def rows():
             found += (bits(part, **how) != whole[first : first + count]).any(-1).sum()
             default += (bits(part) != plain[first : first + count]).any(-1).sum() if name == "bfloat16" else 0
             seen += count
-        differ[f"{name} {precision} {M.shape[1]}x{N.shape[1]}"], usual = int(found), usual + int(default)
+        case = f"{name} {precision} {M.shape[1]}x{N.shape[1]}"
+        differ[case], usual = int(found), usual + int(default)
+        print(f"{case}: {differ[case]} differ", flush=True)
     wrong = {case: count for case, count in differ.items() if count}
     print(f"{seen:,} rows, {len(counts)} numbers of rows: {sum(differ.values())} differ {wrong or ''}")
     print(f"of the default's bfloat16 {usual:,} do")
