@@ -178,3 +178,20 @@ def test_empty_groups_have_a_plan_and_no_launches(kind, along):
         of_m, of_p = alone.layout_m._replace(stack=(0,) * len(stack)), row_major(m, n, stack)
         groups = replace(alone, stack=stack, layout_m=of_m, layout_n=apart, layout_p=of_p, groups=Groups(3, along))
         assert bool(recipe_of(make_plan(groups, H200)).steps) == (m * n > 0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "ring", "kernel", "name", "lines"),
+    [
+        ((9_000_000, 2, 17), "int16", "min_plus", "plain", "pack_words", 64),
+        ((17, 2, 9_000_000), "int16", "min_plus", "plain", "pack_words", 64),
+        ((9_000_000, 100, 16), "int8", "plus_times", "k_major", "transpose", 64),
+    ],
+)
+def test_operands_of_millions_of_lines_are_written_by_several_launches(shape, dtype, ring, kernel, name, lines):
+    """A grid has 65,535 blocks along y."""
+    recipe = recipe_of(make_plan(problem_of_shape(*shape, dtype, ring), H200, kernel))
+    grids = [step.grid for step in recipe.steps if getattr(step, "name", "") == name]
+    assert max(grid[1] for grid in grids) <= 65_535
+    assert sum(grid[1] for grid in grids) * lines >= max(shape)
+    assert len(grids) > 2

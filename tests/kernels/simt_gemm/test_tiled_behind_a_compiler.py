@@ -9,6 +9,7 @@ import pytest
 
 import tilewise as tw
 import tilewise.kernels.simt_gemm.tiled.model as plain_tiles
+import tilewise.kernels.simt_gemm.tiled.recipe as plain_recipe
 import tilewise.planning.choose as planning
 from behind_a_compiler import COMPILER
 from host_card import multiplied
@@ -17,6 +18,7 @@ from oracle import assert_product
 from seeds import next_seed
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
+from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.simt_gemm.tiled.tiles import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
 from tilewise.kernels.transforms.split_k import MANY_PIECES
 
@@ -89,6 +91,15 @@ MORE_CASES = [
 def first(cases, rest):
     """All of them, the rest only where there is time."""
     return [*cases, *(pytest.param(*case, marks=pytest.mark.slow) for case in rest)]
+
+
+@pytest.mark.parametrize(("name", "dtype", "config"), [("min_plus", "int16", "columns"), ("lor_land", "bool", "rows")])
+def test_operands_of_more_lines_than_a_launch_packs(host, monkeypatch, name, dtype, config):
+    monkeypatch.setattr(plain_recipe, "GRID_LIMIT", 1)  # 64 lines, as if they were four million
+    M, N = (values(shape, dtype, seed, True, weighs(name)) for shape, seed in (((150, 45), 1), ((45, 131), 2)))
+    P, plan = product(host, lying(M, config), lying(N, config), name, kernel="plain")
+    assert [step.name for step in recipe_of(plan).steps].count("pack_words") == 6
+    assert_product(P, M, N, name)
 
 
 @pytest.mark.drawn(2)

@@ -64,7 +64,7 @@ def of_short_k(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     if config.transposed:
         lines = {side: Lines(sides[side], side == "M", short.TRANSPOSED_BYTES) for side in config.transposed}
         held = scratch.take_all({side: x.bytes for side, x in lines.items()})
-        made.append(transposing([(lines[side], held[side]) for side in config.transposed], ()))
+        made += transposing([(lines[side], held[side]) for side in config.transposed], ())
         for side, x in lines.items():
             lead = x.lead_to // size
             layout = Layout(lead, 1) if side == "M" else Layout(1, lead)

@@ -7,10 +7,12 @@ import math
 from tilewise.core.recipe import Address, Argument, Launch, structure
 from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.placed import Placed
+from tilewise.kernels.shared.stacked import GRID_LIMIT
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.text import assembled
 
 BLOCK_LINES, BLOCK_BYTES = 64, 128  # of a block, as the kernel has it
+MOST_LINES = GRID_LIMIT * BLOCK_LINES  # of a launch
 ROUNDED = (  # float32, to the nearest tf32 on the way
     "typedef float Element;\n"
     "static __device__ __forceinline__ unsigned as_bits(Element x) {\n"
@@ -38,11 +40,12 @@ class Lines:
     def bytes(self) -> int:
         return self.lines * self.lead_to
 
-    def transposed(self, member: tuple[int, ...], to: Address) -> Argument:
+    def transposed(self, member: tuple[int, ...], to: Address, first: int) -> Argument:
+        """What a launch transposes of it, from line `first` on."""
         along_k = abs(self.k_stride) <= abs(self.stride) or self.lines == 1
-        source = self.x.member(member)
+        source, lines = self.x.member(member) + first * self.stride * self.size, min(MOST_LINES, self.lines - first)
         strides = (self.stride, self.k_stride, self.lead_to // 4)
-        return structure(_Operand, source, to, self.lines, self.k, *strides, along_k)
+        return structure(_Operand, source, to + first * self.lead_to, lines, self.k, *strides, along_k)
 
 
 @KeyedRenderer
@@ -52,13 +55,13 @@ def render_transpose(size: int, rounded: bool = True) -> str:
     return assembled(elements, "shared/dependent_launch.cuh transforms/transpose.cu")
 
 
-def transposing(sides: list[tuple[Lines, Address]], member: tuple[int, ...], rounded: bool = True) -> Launch:
-    """One operand or both, in one launch: each to its place."""
-    lines = [x for x, _ in sides]
-    grid = (
-        max(math.ceil(x.k * x.size / BLOCK_BYTES) for x in lines) or 1,
-        max(math.ceil(x.lines / BLOCK_LINES) for x in lines),
-        len(lines),
-    )
-    given = [x.transposed(member, to) for x, to in sides]
-    return Launch.of(render_transpose.key(lines[0].size, rounded), "transpose", grid, (256,), (given[0], given[-1]))
+def transposing(sides: list[tuple[Lines, Address]], member: tuple[int, ...], rounded: bool = True) -> list[Launch]:
+    """One operand or both, each to its place: in one launch, if a grid has blocks for all lines."""
+    made, text = list[Launch](), render_transpose.key(sides[0][0].size, rounded)
+    wide = max(math.ceil(x.k * x.size / BLOCK_BYTES) for x, _ in sides) or 1
+    most = max(x.lines for x, _ in sides)
+    for first in range(0, most, MOST_LINES):
+        given = [x.transposed(member, to, first) for x, to in sides if not first or x.lines > first]
+        high = math.ceil(min(MOST_LINES, most - first) / BLOCK_LINES)
+        made.append(Launch.of(text, "transpose", (wide, high, len(given)), (256,), (given[0], given[-1])))
+    return made

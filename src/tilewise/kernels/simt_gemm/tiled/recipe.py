@@ -17,7 +17,7 @@ from tilewise.core.recipe import Address, Launch, Scratch, Step, Value, Zero, ar
 from tilewise.kernels.shared.delegated import Fallback
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
-from tilewise.kernels.shared.stacked import Runs, stacked
+from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs, stacked
 from tilewise.kernels.shared.triangle import tiles_of
 from tilewise.kernels.simt_gemm.skinny_recipe import SkinnyJob, skinny_launches
 from tilewise.kernels.simt_gemm.tiled.chains import on_quads, pointer_names, sums_apart, sums_of_chains
@@ -211,8 +211,8 @@ def _packed(job: Job, x: Placed, side: str, held: dict[str, Address], first: boo
         return made, launches
     for member, count in runs.starts():
         early = job.starts_early and not (first and not launches)
-        launch = _pack(job, x, side, x.member(member), made.member(member), lead, held, early)
-        launches.append(_over_members(launch, count, runs.steps))
+        packing = _pack(job, x, side, x.member(member), made.member(member), lead, held, early)
+        launches += [_over_members(launch, count, runs.steps) for launch in packing]
     return made, launches
 
 
@@ -222,8 +222,8 @@ def _searched(job: Job, x: Placed, side: str, held: dict[str, Address], first: b
     runs, made = Runs(own, [x.layout.stack]), list[Launch]()
     for member, count in runs.starts():
         early = job.starts_early and not (first and not made)
-        launch = _pack(job, x, side, x.member(member), None, 0, held, early)
-        made.append(_over_members(launch, count, (*runs.steps, 0)))
+        searching = _pack(job, x, side, x.member(member), None, 0, held, early)
+        made += [_over_members(launch, count, (*runs.steps, 0)) for launch in searching]
     return made
 
 
@@ -236,18 +236,25 @@ def _pack(
     lead: int,
     held: dict[str, Address],
     early: bool,
-) -> Launch:
-    """Pack one matrix into words at `target`, or search it for words above the choice's limit, or both."""
+) -> list[Launch]:
+    """Pack one matrix into words at `target`, or search it for words above the choice's limit, or both; as many lines a
+    launch as a grid has blocks for."""
     choice = job.choice
     lines, k = (x.rows, x.cols) if side == "M" else (x.cols, x.rows)
     across, along = (x.layout.row, x.layout.col) if side == "M" else (x.layout.col, x.layout.row)
     text = pack_text(job.plan.problem.algebra, choice.config, side, abs(along) < abs(across), choice.limit)
-    arguments = (
-        source, target, *((held["found"],) if choice.limit else ()), ctypes.c_int(lines), ctypes.c_int(k),
-        *(ctypes.c_longlong(s) for s in (across, along, lead)),
-    )  # fmt: skip
-    grid = (math.ceil(job.words / 32), math.ceil(lines / PACK_LINES))
-    return Launch.of(text, "pack_words", grid, (32, 8), arguments, overlap=early)
+    found, made, most = (held["found"],) if choice.limit else (), list[Launch](), GRID_LIMIT * PACK_LINES
+    for first in range(0, lines, most):
+        some, to = min(most, lines - first), None if target is None else target + first * choice.config.word_bytes
+        arguments = (
+            source + first * across * x.dtype.itemsize, to, *found, ctypes.c_int(some), ctypes.c_int(k),
+            *(ctypes.c_longlong(s) for s in (across, along, lead)),
+        )  # fmt: skip
+        grid = (math.ceil(job.words / 32), math.ceil(some / PACK_LINES))
+        made.append(
+            Launch.of(text, "pack_words", grid, (32, 8), arguments, overlap=early or (bool(made) and job.starts_early))
+        )
+    return made
 
 
 def _over_members(launch: Launch, count: int, steps: Sequence[int]) -> Launch:

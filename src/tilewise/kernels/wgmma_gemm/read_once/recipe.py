@@ -112,7 +112,7 @@ class _Rounded(_Gathered):
         if not self.side.in_place:
             needs["few"] = lines.bytes
         held = scratch.take_all(needs)
-        made = [] if self.side.in_place else [transposing([(lines, held["few"])], ())]
+        made = [] if self.side.in_place else transposing([(lines, held["few"])], ())
         return [*made, *self.multiplied(lines.map((), held.get("few"), self.config.tile.width), {}, held)]
 
 
