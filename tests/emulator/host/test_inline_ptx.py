@@ -86,3 +86,44 @@ def test_an_operand_in_the_register_of_the_first(tmp_path):
 def test_a_fault_in_an_operand_is_reported_at_its_line(tmp_path):
     report = run(tmp_path, 'asm volatile("ld.global.f32 %0, [%1];" : "=f"(x) : "l"(f + 4));')
     assert [(f.kind.value, f.place.line) for f in report.faults] == [("out-of-bounds", 4)]
+
+
+ASYNCHRONOUS = r"""
+#include <cstdio>
+__device__ void copy16(void* to, const void* from) {
+  unsigned at = (unsigned)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(at), "l"(from));
+}
+__global__ void k(const float* in, float* out) {
+  __shared__ __align__(16) float a[128], b[128];
+  int i = threadIdx.x * 4, first = blockIdx.x * 128;
+  copy16(a + i, in + first + i); copy16(b + i, in + first + i);
+  asm volatile("cp.async.commit_group;"); asm volatile("cp.async.wait_group 0;");
+  __syncthreads();
+  for (int j = 0; j < 4; ++j) out[first + i + j] = a[127 - i - j] + b[i + j];
+}
+int main() {
+  const int n = 512; float h[n], *x, *y;
+  for (int i = 0; i < n; ++i) h[i] = i;
+  cudaMalloc(&x, n * 4); cudaMalloc(&y, n * 4); cudaMemcpy(x, h, n * 4, cudaMemcpyHostToDevice);
+  k<<<4, 32>>>(x, y);
+  cudaMemcpy(h, y, n * 4, cudaMemcpyDeviceToHost); printf("%g %g\n", h[0], h[511]); cudaFree(x); cudaFree(y);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (("", ""), []),
+        (("__syncthreads();", ""), ["race"]),
+        (("copy16(b + i,", "copy16(b + i + 4,"), ["out-of-bounds"]),
+    ],
+)  # fmt: skip
+def test_asynchronous_copies_by_addresses_of_shared_memory(tmp_path, change, found):
+    """Such addresses are offsets: the interpreter, whose shared variables are arrays apart, does not take them."""
+    path = tmp_path / "program.cu"
+    path.write_text(ASYNCHRONOUS.replace(*change))
+    report = run_program(path, [], Options(), capture=True)
+    assert sorted({f.kind.value for f in report.faults}) == found
+    assert report.output == "127 895\n" or found

@@ -69,6 +69,8 @@ class CallCompiler(ClosureCompiler):
             return known
         if name.startswith(("tex", "surf")):  # supported in compiled kernels only
             raise self.refuse("textures are not supported" if name[0] == "t" else "surfaces are not supported", node)
+        if name == "__shared_base":  # each __shared__ variable is an array of its own
+            raise self.refuse("addresses of shared memory as numbers are not supported", node)
         library = [f for f in functions if f.tokens is not None and "__device__" in f.specifiers]
         if library:
             return self.device_call(node, library)

@@ -6,6 +6,7 @@ blocks that it runs, and by the instrumented version of a kernel."""
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,6 +32,7 @@ from tilewise.system.quantities import coordinates, counted
 RUN_BLOCKS = ("void", "ptr", "i64", "i64", "i64", "i64")  # of `lower/device.py`
 SCRATCH = 1 << 16  # bytes of the memory to which invalid accesses are redirected
 LARGE = 1 << 30  # bytes of a block above which it is not checked for being initialised
+VOLATILE = re.compile(r"(?<!asm )(?<!asm__ )\bvolatile\b")  # of a variable; that of `asm volatile` says nothing
 INSTRUMENTED_THREADS = 4096  # of a launch that the interpreter cannot run: checked for races
 PARTS = 100  # of a launch, between which progress is shown
 MAX_REPORTED = 100_000  # invalid accesses of a program; later ones are redirected without a report
@@ -78,7 +80,7 @@ class CompiledKernel:
         program, key = self.s.program, ("instrumented", level)
         if key not in self._made:
             self._made[key] = None
-            if "volatile" not in self.s.source.text:
+            if VOLATILE.search(self.s.source.text) is None:  # threads may wait for such a variable
                 text = kernel_module(program, self.site, None, instrumented=True)
                 target = self.s.memory.target
                 self._made[key] = target.load(text, symbols_of(self.s), "run_blocks", RUN_BLOCKS, level)
