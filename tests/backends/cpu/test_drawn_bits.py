@@ -50,11 +50,13 @@ def emulated(tmp_path, *command):
     return done.stdout
 
 
+@pytest.mark.slow  # LLVM itself is emulated: minutes
 @pytest.mark.emulated
 def test_known_products_have_their_bits_on_the_other_architecture(tmp_path):
     assert "200 of 200" in emulated(tmp_path, "-m", "tilewise.cli.main", "verify-bits")
 
 
+@pytest.mark.slow
 @pytest.mark.emulated
 def test_drawn_products_have_their_bits_on_the_other_architecture(tmp_path):
     program = """if True:
