@@ -15,7 +15,6 @@ from tilewise.functions.fingerprint import known_products
 from tilewise.kernels.by_configs import timed
 from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.registry import family_named
-from tilewise.kernels.wgmma_gemm.k_major import model as k_major
 from tilewise.kernels.wgmma_gemm.wgmma_half import model as wgmma_half
 from tilewise.planning.launchers import run_plan
 
@@ -156,10 +155,8 @@ def test_a_captured_graph_has_the_bits_of_calls(dtype, precision, level):
             assert bits(P) == bits(want), rows
 
 
-@pytest.mark.parametrize(
-    ("shape", "dtype", "model"), [((4096, 1024), "bfloat16", wgmma_half), ((2000, 200), "float8_e4m3fn", k_major)]
-)
-def test_every_configuration_of_a_batch_has_the_same_bits(shape, dtype, model):
+@pytest.mark.parametrize(("shape", "dtype"), [((4096, 1024), "bfloat16"), ((2000, 200), "float16")])
+def test_every_configuration_of_a_batch_has_the_same_bits(shape, dtype):
     """Those that some number of rows may get, over numbers of many exponents."""
     k, n = shape
     generator, machine, plans = torch.Generator("cuda").manual_seed(3), describe("cuda:0"), []
@@ -169,7 +166,7 @@ def test_every_configuration_of_a_batch_has_the_same_bits(shape, dtype, model):
     for rows in (1, 30, 300):
         best = tw.plan(M[:rows], N, reproducible="batch")
         family = family_named(best.family)
-        for config, _ in timed(model.tables(best.problem, machine)):
+        for config, _ in timed(wgmma_half.tables(best.problem, machine)):
             if config.in_order and config.splits == best.config.splits:
                 plans.append(family.pinned(best.problem, machine, config))
     texts = {step.source for plan in plans for step in recipe_of(plan).steps if hasattr(step, "source")}

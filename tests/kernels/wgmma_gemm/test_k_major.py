@@ -307,17 +307,13 @@ def test_scales_that_do_not_fit_say_so(scales, error, message):
         tw.matmul(M, N, scales=scales)
 
 
-def test_with_an_order_of_sums_operands_move_as_they_are():
-    """8-bit floats as always, float32 without the rounding to tf32 that operands read in place do not have either."""
-    assert text_of(render_transpose.key(1, False)) == text_of(render_transpose.key(1))
-    assert "typedef unsigned char Element" in text_of(render_transpose.key(1, False))
-    assert "cvt.rna.tf32" in text_of(render_transpose.key(4))
-    assert "cvt.rna.tf32" not in text_of(render_transpose.key(4, False))
-    for dtype, alike in ((E4M3, True), (DTYPES["float32"], False)):
-        p = problem_of_shape(70, 100, 90, dtype, precision="tf32", reproducible="batch")
-        steps = [recipe_of(make_plan(x, H200, "k_major")).steps[0] for x in (p, replace(p, reproducible=None))]
-        assert [step.name for step in steps] == ["transpose"] * 2
-        assert (text_of(steps[0].source) == text_of(steps[1].source)) == alike
+@pytest.mark.parametrize("dtype", [E4M3, DTYPES["float32"]])
+def test_an_order_of_sums_is_not_promised(dtype):
+    """Whether all tiles of these instructions give the same bits has not been shown on a card."""
+    p = problem_of_shape(70, 100, 90, dtype, precision="tf32", reproducible="batch")
+    assert make_plan(p, H200).family == "plain"
+    with pytest.raises(tw.UsageError, match="adds up in an order of its own"):
+        make_plan(p, H200, "k_major")
 
 
 def test_a_symmetric_product_is_planned_by_its_upper_tiles():

@@ -49,15 +49,14 @@ class Lines:
 
 
 @KeyedRenderer
-def render_transpose(size: int, rounded: bool = True) -> str:
-    """`size`: bytes of an element. `rounded`: those of 4 to tf32, else as tensor cores read them in place, cut."""
-    elements = WHOLE.format("unsigned") if size == 4 and not rounded else ELEMENTS[size]
-    return assembled(elements, "shared/dependent_launch.cuh transforms/transpose.cu")
+def render_transpose(size: int) -> str:
+    """`size`: bytes of an element."""
+    return assembled(ELEMENTS[size], "shared/dependent_launch.cuh transforms/transpose.cu")
 
 
-def transposing(sides: list[tuple[Lines, Address]], member: tuple[int, ...], rounded: bool = True) -> list[Launch]:
+def transposing(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> list[Launch]:
     """One operand or both, each to its place: in one launch, if a grid has blocks for all lines."""
-    made, text = list[Launch](), render_transpose.key(sides[0][0].size, rounded)
+    made, text = list[Launch](), render_transpose.key(sides[0][0].size)
     wide = max(math.ceil(x.k * x.size / BLOCK_BYTES) for x, _ in sides) or 1
     most = max(x.lines for x, _ in sides)
     for first in range(0, most, MOST_LINES):

@@ -106,7 +106,7 @@ class KMajor(OnHopper, Tabled):
     name = k_major.KERNEL
     kernels: ClassVar = {name: k_major.IDEA}
     launches = staticmethod(k_major_recipe.launches)
-    can = Capabilities(HOPPER, own_arch=True, plus_times=True, kind=k_major.KIND, scales=True, batch=True)
+    can = Capabilities(HOPPER, own_arch=True, plus_times=True, kind=k_major.KIND, scales=True)
 
     model: ClassVar = k_major
     configurations = ByConfigs.configurations  # none: its table has no classes

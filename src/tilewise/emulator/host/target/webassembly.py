@@ -56,9 +56,7 @@ STACK = 64 << 20  # bytes for variables that LLVM keeps in memory
 STACK_LEFT = 1 << 20  # of it when recursion is stopped
 NATIVE_STACK_LEFT = 32 << 20  # of the thread's stack for runtime functions
 MOST, LEAST = 1 << 36, 1 << 34  # bytes that the program's memory may have addresses for
-BESIDE = (
-    1 << 37
-)  # bytes of addresses for what is not the program's: data of its modules, coroutines, cells of the race check
+BESIDE = 1 << 37  # those for what is not the program's: data of its modules, coroutines, cells of the race check
 THREAD_STACK = 512 << 20
 
 

@@ -185,11 +185,6 @@ class KMajorConfig:
             words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
         return words
 
-    @property
-    def in_order(self) -> bool:
-        """Whether each part of k is one chain of instructions, from its first element on."""
-        return {*self.routes} <= {AS_IT_IS, TRANSPOSED}
-
     def tiles(self, m: int, n: int) -> int:
         """Cluster tiles of P that are computed."""
         if self.symmetric:

@@ -119,7 +119,7 @@ class _Product:
         if not sides:
             return []
         moved: list[tuple[Lines, Address]] = [(self.operands[side], self.held[side]) for side in sides]
-        return transposing(moved, self.member, rounded=not self.plan.problem.ordered)
+        return transposing(moved, self.member)
 
     def _side_by_side(self, into: _Into) -> tuple[str, str, tuple[Value, ...]]:
         """The product where both operands have k side by side: its text, name and arguments."""
