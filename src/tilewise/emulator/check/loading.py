@@ -65,7 +65,7 @@ def load(kernel: str | Path, defines: Mapping[str, str | int] | None, tile: int 
     own = {n: loaded.integers[n] for n in TILE_NAMES if n in loaded.integers and n not in wanted}
     if own:
         loaded.own_tile = next(iter(own.values()))
-    if tile is not None and own:
+    if tile is not None and own and loaded.own_tile != tile:
         same = {n for n, v in own.items() if v == loaded.own_tile}
         loaded = redefine(loaded, dict.fromkeys(same, tile))
     return loaded

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tilewise.emulator.parse.type_nodes import Node as Node
@@ -25,77 +25,65 @@ VALUE = "<value>"  # a variable template is a class template with this one const
 # -- expressions
 
 
-@dataclass(eq=False, slots=True)
 class Number(Node):
     value: Any
     type: Any
     origin: str = ""  # the macro that expanded to it
 
 
-@dataclass(eq=False, slots=True)
 class Text(Node):
     value: bytes
 
 
-@dataclass(eq=False, slots=True)
 class Name(Node):
     name: str
     arguments: list[Any] | None = None
     owner: Any = None  # a type: `Thing<int>::make`
 
 
-@dataclass(eq=False, slots=True)
 class This(Node):
     pass
 
 
-@dataclass(eq=False, slots=True)
 class Unary(Node):
     op: str
     operand: Any
 
 
-@dataclass(eq=False, slots=True)
 class Step(Node):
     op: str
     operand: Any
     prefix: bool
 
 
-@dataclass(eq=False, slots=True)
 class Binary(Node):
     op: str
     left: Any
     right: Any
 
 
-@dataclass(eq=False, slots=True)
 class Assign(Node):
     op: str
     target: Any
     value: Any
 
 
-@dataclass(eq=False, slots=True)
 class Ternary(Node):
     condition: Any
     yes: Any
     no: Any
 
 
-@dataclass(eq=False, slots=True)
 class Call(Node):
     function: Any
     arguments: list[Any]
 
 
-@dataclass(eq=False, slots=True)
 class Index(Node):
     base: Any
     index: Any
 
 
-@dataclass(eq=False, slots=True)
 class Member(Node):
     base: Any
     name: str
@@ -104,27 +92,23 @@ class Member(Node):
     owner: str = ""  # of `x.Class::name`: the class, or a base of it
 
 
-@dataclass(eq=False, slots=True)
 class Cast(Node):
     type: Any
     operand: Any
     how: str = "c"
 
 
-@dataclass(eq=False, slots=True)
 class Construct(Node):
     type: Any
     arguments: list[Any]
     braces: bool = False
 
 
-@dataclass(eq=False, slots=True)
 class Braces(Node):
     items: list[Any]
     names: list[str | None] = field(default_factory=list)
 
 
-@dataclass(eq=False, slots=True)
 class New(Node):
     type: Any
     length: Any
@@ -132,20 +116,17 @@ class New(Node):
     place: Any = None
 
 
-@dataclass(eq=False, slots=True)
 class Delete(Node):
     operand: Any
     array: bool
 
 
-@dataclass(eq=False, slots=True)
 class SizeOf(Node):
     type: Any
     operand: Any
     alignment: bool = False  # alignof
 
 
-@dataclass(eq=False, slots=True)
 class Lambda(Node):
     default: str  # "", "=" or "&"
     captures: list[tuple[str, bool, Any]]  # name, by reference, initialiser
@@ -155,7 +136,6 @@ class Lambda(Node):
     variadic: bool = False  # [](...) { … }
 
 
-@dataclass(eq=False, slots=True)
 class Launch(Node):
     kernel: Any
     configuration: list[Any]
@@ -163,7 +143,6 @@ class Launch(Node):
     written: list[str] = field(default_factory=list)  # the text of each argument
 
 
-@dataclass(eq=False, slots=True)
 class Throw(Node):
     value: Any
 
@@ -171,7 +150,6 @@ class Throw(Node):
 # -- statements
 
 
-@dataclass(eq=False, slots=True)
 class Variable(Node):
     name: str
     type: Any
@@ -180,29 +158,24 @@ class Variable(Node):
     specifiers: frozenset[str] = frozenset()
 
 
-@dataclass(eq=False, slots=True)
 class Declaration(Node):
     items: list[Variable]
 
 
-@dataclass(eq=False, slots=True)
 class Bindings(Node):
     names: list[str]  # auto [a, b] = e
     reference: bool
     value: Any
 
 
-@dataclass(eq=False, slots=True)
 class Expression(Node):
     value: Any
 
 
-@dataclass(eq=False, slots=True)
 class Block(Node):
     body: list[Any]
 
 
-@dataclass(eq=False, slots=True)
 class If(Node):
     init: Any
     condition: Any
@@ -211,7 +184,6 @@ class If(Node):
     constant: bool = False
 
 
-@dataclass(eq=False, slots=True)
 class For(Node):
     init: Any
     condition: Any
@@ -219,52 +191,43 @@ class For(Node):
     body: Any
 
 
-@dataclass(eq=False, slots=True)
 class ForEach(Node):
     variable: Any
     range: Any
     body: Any
 
 
-@dataclass(eq=False, slots=True)
 class While(Node):
     condition: Any
     body: Any
     after: bool = False
 
 
-@dataclass(eq=False, slots=True)
 class Switch(Node):
     value: Any
     body: Any
 
 
-@dataclass(eq=False, slots=True)
 class Case(Node):
     value: Any
 
 
-@dataclass(eq=False, slots=True)
 class Label(Node):
     name: str
 
 
-@dataclass(eq=False, slots=True)
 class Goto(Node):
     name: str
 
 
-@dataclass(eq=False, slots=True)
 class Jump(Node):
     keyword: str  # break or continue
 
 
-@dataclass(eq=False, slots=True)
 class Return(Node):
     value: Any
 
 
-@dataclass(eq=False, slots=True)
 class Handler(Node):
     """catch (T name) { … }; no parameter for catch (...)."""
 
@@ -272,18 +235,15 @@ class Handler(Node):
     body: Any
 
 
-@dataclass(eq=False, slots=True)
 class Try(Node):
     body: Any
     handlers: list[Handler] = field(default_factory=list)
 
 
-@dataclass(eq=False, slots=True)
 class Nothing(Node):
     pass
 
 
-@dataclass(eq=False, slots=True)
 class Unread(Node):
     """A statement that could not be parsed and is skipped: names it may assign to, and all names in it."""
 
@@ -294,14 +254,12 @@ class Unread(Node):
 # -- entities
 
 
-@dataclass(eq=False, slots=True)
 class Parameter(Node):
     name: str
     type: Any
     default: Any = None
 
 
-@dataclass(eq=False, slots=True)
 class TemplateParameter(Node):
     name: str
     is_type: bool
@@ -317,7 +275,6 @@ def specialises(template: list[TemplateParameter]) -> bool:
     return [t.name for t in template] == ["<none>"]
 
 
-@dataclass(eq=False, slots=True)
 class Function(Node):
     name: str  # qualified by its namespaces
     result: Any
@@ -346,7 +303,6 @@ class Function(Node):
         return "__global__" in self.specifiers or self.specifiers & {"__device__", "__host__"} == {"__device__"}
 
 
-@dataclass(eq=False, slots=True)
 class Class(Node):
     name: str
     keyword: str  # struct, class or union
@@ -363,7 +319,6 @@ class Class(Node):
     special: list[Any] | None = None  # arguments of an explicit specialisation
 
 
-@dataclass(eq=False, slots=True)
 class Alias(Node):
     name: str
     type: Any

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 from tilewise.emulator.parse import tree, types
@@ -125,13 +126,16 @@ def with_auto(node: tree.Function) -> tree.Function:
             parameters.append(_with_type(parameter, named))
         else:
             parameters.append(parameter)
-    made = replace(node, parameters=parameters, template=template)
+    made = copy(node)
+    made.parameters, made.template = parameters, template
     _WITH_AUTO[id(node)] = node, made
     return made
 
 
 def _with_type(parameter: tree.Parameter, named: tree.TypeName) -> tree.Parameter:
-    return replace(parameter, type=tree.innermost_replaced(parameter.type, lambda _: named))
+    made = copy(parameter)
+    made.type = tree.innermost_replaced(parameter.type, lambda _: named)
+    return made
 
 
 def _costs(
