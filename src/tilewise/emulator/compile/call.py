@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,7 @@ class CallCompiler(ClosureCompiler):
             return self.static_call(node, function)
         this = self.find("this")
         if this is not None and isinstance(this.type, Record) and this.type.methods_named(function.name):
-            own = self.calls.setdefault(id(node), replace(node, function=tree.Member(tree.This(), function.name, True)))
+            own = self.calls.setdefault(id(node), node.updated(function=tree.Member(tree.This(), function.name, True)))
             return self.method_call(own, own.function)
         name, functions = self.table.functions_named(function.name, self.env.scope)
         mine = [f for f in functions if not f.library and (f.tokens is not None or f.body is not None)]
@@ -100,7 +99,7 @@ class CallCompiler(ClosureCompiler):
             kind = self.constant(node.arguments[0])
             self.waits_for_grid |= kind == GRID
             name = "__syncthreads" if kind in (1, GRID) else "__syncwarp"
-            return self.fence(replace(node, arguments=[]), name, kind == GRID)
+            return self.fence(node.updated(arguments=[]), name, kind == GRID)
         if name in ("__syncthreads", "__syncwarp", "__threadfence", "__threadfence_block", "__trap"):
             return self.fence(node, name)
         if name == "printf":

@@ -4,7 +4,6 @@ break, continue and return deactivate lanes; loops and calls reactivate them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,10 +58,10 @@ class StmtCompiler(DeclarationCompiler):
 
     def if_(self, node: tree.If) -> Run:
         if node.init is not None:  # if (int i = …; i < n)
-            plain = replace(node, init=None)
+            plain = node.updated(init=None)
             return self.block(tree.Block([node.init, plain]))
         if isinstance(node.condition, tree.Declaration):
-            return self.block(tree.Block([node.condition, replace(node, condition=named(node.condition))]))
+            return self.block(tree.Block([node.condition, node.updated(condition=named(node.condition))]))
         condition = self.condition(node.condition)
         if node.constant and condition.const is not None:  # if constexpr: the other branch is not compiled
             taken = node.yes if condition.const else node.no

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import Field, field
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 from tilewise.emulator.source.source import Span
 
@@ -55,6 +56,12 @@ class Node(metaclass=NodeType, kw_only=True):
     @property
     def span(self) -> Span:
         return self.extent or Span(self.line, self.column)
+
+    def updated(self, **fields: Any) -> Self:
+        made = copy(self)
+        for name, value in fields.items():
+            setattr(made, name, value)
+        return made
 
 
 class TypeName(Node):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,16 +125,13 @@ def with_auto(node: tree.Function) -> tree.Function:
             parameters.append(_with_type(parameter, named))
         else:
             parameters.append(parameter)
-    made = copy(node)
-    made.parameters, made.template = parameters, template
+    made = node.updated(parameters=parameters, template=template)
     _WITH_AUTO[id(node)] = node, made
     return made
 
 
 def _with_type(parameter: tree.Parameter, named: tree.TypeName) -> tree.Parameter:
-    made = copy(parameter)
-    made.type = tree.innermost_replaced(parameter.type, lambda _: named)
-    return made
+    return parameter.updated(type=tree.innermost_replaced(parameter.type, lambda _: named))
 
 
 def _costs(

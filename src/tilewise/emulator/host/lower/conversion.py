@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
@@ -96,7 +95,7 @@ def _by_operator(b: Builder, value: Any, record: Record, type_: Type) -> Value:
     if is_plain_function(record, type_):  # a lambda
         if "static" not in record.methods:
             call = with_auto(record.methods["operator()"][0])
-            record.methods["static"] = [replace(call, name=record.name, specifiers=frozenset({"static"}))]
+            record.methods["static"] = [call.updated(name=record.name, specifiers=frozenset({"static"}))]
         return function_address(b, Overloads(record.name, record.methods["static"]), type_)
     wanted = conversion_operator(b.program, record, type_)
     if wanted is None:
