@@ -4,7 +4,9 @@ A spoilt program is refused in a sentence, lowered or run within its limits: no 
 outside its folder. Programs that are executed get a process each, forked from one that has everything imported, with a
 hook that hears of every file that Python opens and of every process and socket.
 
-    python tests/support/fuzzed_programs.py FRONT EXECUTED PROCESSES SECONDS [SEED]     what was found, and counts as a last line of JSON
+    python tests/support/fuzzed_programs.py FRONT EXECUTED PROCESSES SECONDS [SEED [native]]     what was found, and counts as a last line of JSON
+
+They are executed as WebAssembly with no sandbox of the system around it, or as machine code in the sandbox.
 
 A program in which something is found is kept in $OUT/fuzzed-programs, or in that folder among the temporary files.
 """
@@ -16,8 +18,10 @@ import gc
 import json
 import multiprocessing
 import os
+import pkgutil
 import random
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -25,6 +29,7 @@ import tempfile
 import time
 import traceback
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "emulator" / "host")]
@@ -34,12 +39,15 @@ from test_fuzz import lowered, spoilt
 
 import hostile
 import hostile_programs
+import tilewise.emulator as everything
 from small_programs import small_programs
 from tilewise.emulator.check import program_child
 from tilewise.emulator.host import header_cache, translation_unit
 from tilewise.emulator.host.header_cache import Headers
-from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.options import NATIVE, OFF, REQUIRED, WASM, Options
 from tilewise.emulator.host.program_report import ANNOUNCED
+from tilewise.emulator.host.runtime.session import NEEDS
+from tilewise.emulator.host.target.webassembly import WebAssembly
 from tilewise.emulator.parse.declared import Declared, Entities, Names
 from tilewise.errors import TilewiseError
 
@@ -212,8 +220,19 @@ def kept_headers(names: list[str]) -> Headers:
     return Headers(known.macros, declared, list(known.files))
 
 
+def import_all() -> None:
+    """What a program's process imports: its forks have it."""
+    for found in pkgutil.walk_packages(everything.__path__, everything.__name__ + "."):
+        import_module(found.name)
+    for name in ("tilewise.system.sandbox", "llvmlite.binding", *NEEDS.values()):
+        import_module(name)
+    target = WebAssembly()  # LLVM makes its tables of instructions when it is first used
+    target.load("define i32 @start() {\n  ret i32 0\n}\n", {}, "start", ("i32",))
+
+
 def warm(processes: int) -> None:
     """Every set of headers that the small programs include, read once: the processes that follow have them."""
+    import_all()
     sets: dict[tuple[str, ...], None] = {}
 
     def note(names: list[str]) -> Headers:
@@ -269,10 +288,10 @@ def through_the_front_end(path: Path, seconds: float = 20.0) -> tuple[bool, str]
     return True, ""
 
 
-def executed(path: Path, seconds: float = 1.0) -> tuple[str, str]:
-    """How the program's process ended, and what is wrong with that."""
+def forked(path: Path, options: Options, output: Path | None = None) -> tuple[int, bytes, resource.struct_rusage]:
+    """Run a program in a fork of this process: its status, its report, what it used. `output`: a file for its stdout
+    and stderr."""
     reader, writer = os.pipe()
-    options = Options(seconds=seconds, memory=512 << 20, output=1 << 20, folder=str(path.parent))
     settings = {
         "path": str(path), "name": "./program", "arguments": [], "report": writer, "parent": os.getpid(), "options": asdict(options), "dump": None,
         "began": time.monotonic(),
@@ -280,17 +299,28 @@ def executed(path: Path, seconds: float = 1.0) -> tuple[str, str]:
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _child(path.parent, json.dumps(settings))
+        _child(path.parent, json.dumps(settings), output)
     os.close(writer)
-    with os.fdopen(reader, encoding="utf-8") as pipe:
-        text = pipe.read()
+    with os.fdopen(reader, "rb") as pipe:
+        report = pipe.read()
     _, status, used = os.wait4(child, 0)
+    return status, report, used
+
+
+def executed(path: Path, target: str, seconds: float = 1.0) -> tuple[str, str]:
+    """How the program's process ended, and what is wrong with that."""
+    options = Options(
+        seconds=seconds, memory=512 << 20, output=1 << 20, folder=str(path.parent), target=target,
+        sandbox=OFF if target == WASM else REQUIRED,
+    )  # fmt: skip
+    status, data, used = forked(path, options)
     if os.WIFSIGNALED(status):
         return "signal", f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
-    if not text:
+    if not data:
         return "silent", f"no report, status {os.waitstatus_to_exitcode(status)}"
+    text = data.removeprefix(ANNOUNCED).decode("utf-8", "replace")
     try:
-        report = json.loads(text.removeprefix(ANNOUNCED.decode()))
+        report = json.loads(text)
     except json.JSONDecodeError:
         return "broken", f"a report that is no JSON: {text[:900]}"
     found = [] if report["ended"] in ENDS else [f"{report['ended']}: {report['message'][-1500:]}"]
@@ -302,14 +332,16 @@ def executed(path: Path, seconds: float = 1.0) -> tuple[str, str]:
     return report["ended"], "; ".join(found)
 
 
-def _child(folder: Path, settings: str) -> None:
+def _child(folder: Path, settings: str, output: Path | None) -> None:
     null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(null, descriptor)
+    shown = null if output is None else os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+    for descriptor, given in enumerate((null, shown, shown)):
+        os.dup2(given, descriptor)
     allowed = (
         str(folder),
         sys.prefix,
         sys.base_prefix,
+        sys.pycache_prefix or sys.prefix,
         "/proc/self/",
         "/sys/",
         str(Path(program_child.__file__).parents[3]),
@@ -336,14 +368,14 @@ def _inside(path: str, allowed: tuple[str, ...]) -> bool:
     return path.startswith(allowed) or path in (os.devnull, "/proc/cpuinfo") or ".cache" in path
 
 
-def tried(path: Path, seed: int, how: str) -> tuple[str, str]:
+def tried(path: Path, seed: int, how: str, target: str) -> tuple[str, str]:
     """How one program went, and what is wrong with it. What is to run and is refused is not counted as run."""
     text = program(seed) if how == "front" else runnable(seed)
     path.write_text(text, encoding="utf-8", errors="replace")
     lowers, wrong = through_the_front_end(path)
     if how == "front" or wrong or not lowers:
         return ("front" if how == "front" else "not run"), wrong
-    return executed(path)
+    return executed(path, target)
 
 
 def keep(path: Path, line: str, name: str) -> None:
@@ -353,7 +385,7 @@ def keep(path: Path, line: str, name: str) -> None:
     shutil.copy(path, KEPT / f"{name}.cu")
 
 
-def work(number: int, seeds: range, wanted: int, how: str, until: float, out: object) -> None:
+def work(seeds: range, wanted: int, how: str, target: str, until: float, out: object) -> None:
     folder = Path(tempfile.mkdtemp(prefix="tilewise-fuzz-", dir=ROOM))
     (folder / "data.txt").write_text("1 2 3\n")
     path = folder / "spoilt.cu"
@@ -366,9 +398,11 @@ def work(number: int, seeds: range, wanted: int, how: str, until: float, out: ob
     for number_of_it, seed in enumerate(seeds):
         if number_of_it % 100 == 99:
             gc.collect()
+        if number_of_it % 1000 == 999:  # a campaign that is cut off has counted something
+            print(json.dumps({"so far": counts, "found": len(found)}), flush=True)
         if time.time() > until or len(found) > 20 or sum(counts.values()) - counts.get("not run", 0) >= wanted:
             break
-        ended, wrong = tried(path, seed, how)
+        ended, wrong = tried(path, seed, how, target)
         counts[ended] = counts.get(ended, 0) + 1
         if wrong:
             found.append(f"seed {seed} ({how}): {wrong}")
@@ -381,7 +415,9 @@ def work(number: int, seeds: range, wanted: int, how: str, until: float, out: ob
     out.put((counts, found))  # type: ignore[attr-defined]
 
 
-def many(front: int, run: int, processes: int, seconds: float, first: int) -> tuple[dict[str, int], list[str]]:
+def many(
+    front: int, run: int, processes: int, seconds: float, first: int, target: str
+) -> tuple[dict[str, int], list[str]]:
     """Both kinds over so many processes; counts by how they ended, and what was found."""
     warm(processes)
     until = time.time() + seconds
@@ -394,7 +430,7 @@ def many(front: int, run: int, processes: int, seconds: float, first: int) -> tu
         workers = [
             multiprocessing.Process(
                 target=work,
-                args=(i, range(began + i * step * MORE, began + (i + 1) * step * MORE), step, how, until, out),
+                args=(range(began + i * step * MORE, began + (i + 1) * step * MORE), step, how, target, until, out),
             )
             for i in range(processes)
         ]
@@ -420,6 +456,6 @@ if __name__ == "__main__":
     front, run, processes = (int(argument) for argument in sys.argv[1:4])
     seed = int(sys.argv[5]) if len(sys.argv) > 5 else time.time_ns() % (1 << 30)
     print(json.dumps({"seed": seed}), flush=True)
-    counted, wrong = many(front, run, processes, float(sys.argv[4]), seed)
+    counted, wrong = many(front, run, processes, float(sys.argv[4]), seed, NATIVE if sys.argv[6:] == [NATIVE] else WASM)
     print(json.dumps({"seed": seed, **counted, "found": len(wrong)}))
     sys.exit(1 if wrong else 0)

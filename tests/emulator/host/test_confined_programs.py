@@ -14,9 +14,10 @@ import sys
 import pytest
 
 import tilewise as tw
+from tilewise.emulator.check.program_child import Report
 from tilewise.emulator.host.options import NATIVE, Options, strangers_target
 from tilewise.emulator.host.process import run_program
-from tilewise.emulator.host.program_report import ANNOUNCED, received
+from tilewise.emulator.host.program_report import ANNOUNCED, not_run, received
 from tilewise.system import sandbox
 from tilewise.teaching.course.assignment import Assignment
 from tilewise.teaching.course.grading import grade_text
@@ -218,3 +219,17 @@ def test_nothing_is_imported_in_the_sandbox(tmp_path):
     report = json.loads(ran.stderr[ran.stderr.index("{") :])
     assert report["ended"] == "exit", report["message"]
     assert report["findings"]
+
+
+def test_a_fault_found_after_the_report_is_not_announced_in_it():
+    """The watch reports that a limit is reached while the program's thread finds a fault."""
+    reader, writer = os.pipe()
+    report = Report(writer)
+    report.announce()
+    kept = os.dup(writer)  # the pipe stays open, as if writing took longer
+    report(not_run(4, "limit", "too long"))
+    report.descriptor = kept
+    report.announce()
+    os.close(kept)
+    with os.fdopen(reader, "rb") as pipe:
+        assert received("p.cu", 4, pipe.read(), False, Options()).ended == "limit"

@@ -25,17 +25,21 @@ class Report:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor, self.first = descriptor, threading.Lock()
+        self._writing, self._written = threading.Lock(), False
 
     def announce(self) -> None:
         """A fault was found: from now on the parent rejects a report without one."""
-        os.write(self.descriptor, ANNOUNCED)
+        with self._writing:
+            if not self._written:  # behind a document it would be part of it
+                os.write(self.descriptor, ANNOUNCED)
 
     def __call__(self, document: dict[str, Any]) -> None:
         if not self.first.acquire(blocking=False):
             threading.Event().wait()
         try:
             text = json.dumps(document)
-            with os.fdopen(self.descriptor, "w", encoding="utf-8") as out:
+            with self._writing, os.fdopen(self.descriptor, "w", encoding="utf-8") as out:
+                self._written = True
                 out.write(text)
         except BaseException:  # the parent has gone, or memory is used up
             os._exit(4)
