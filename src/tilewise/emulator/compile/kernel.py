@@ -67,7 +67,7 @@ class Compiler(StmtCompiler):
         self.array_slots: list[int] = []
         self.supplied: dict[str, str] = {}
         self.open_functions: set[tuple[int, str]] = set()
-        self.waits_for_grid = False
+        self.waits_for_grid = self.copies_asynchronously = False
         self.calls: dict[int, tree.Call] = {}
         self._resolving_globals: list[str] = []
 
@@ -215,7 +215,7 @@ class Compiler(StmtCompiler):
         return Program(
             function.name, function, parameters, body, self.slots, self.memos, self.site_list, self.shared,
             self.symbols, self.supplied, self.flow.reached_by_stores(), self.flow.sources, self.arrays,
-            self.array_slots, self.usage, self.waits_for_grid,
+            self.array_slots, self.usage, self.waits_for_grid, self.copies_asynchronously,
         )  # fmt: skip
 
 

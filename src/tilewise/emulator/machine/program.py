@@ -54,6 +54,7 @@ class Program:
     array_slots: list[int] = field(default_factory=list)
     usage: list[tuple[Any, int]] = field(default_factory=list)
     waits_for_grid: bool = False  # all of its blocks run together
+    copies_asynchronously: bool = False  # missing waits are found by compiled code only
 
     @property
     def static_shared(self) -> int:

@@ -229,12 +229,18 @@ def _to_address(unit: Any, opcode: list[str], o: list[str]) -> str:
 
 
 def _copy(unit: Any, opcode: list[str], o: list[str]) -> str:
-    """cp.async as a synchronous copy."""
-    if "commit_group" in opcode or "wait_group" in opcode or "wait_all" in opcode:
-        return ""
+    """cp.async: of `size` bytes, of which those from the optional fourth operand on are zeros."""
+    if "commit_group" in opcode:
+        return "__pipeline_commit();"
+    if "wait_group" in opcode:
+        return f"__pipeline_wait_prior({unit.read(o[0], 's32')});"
+    if "wait_all" in opcode:
+        return "__pipeline_commit(); __pipeline_wait_prior(0);"
     to = _address(unit, ["shared"], o[0], "u32")
     source = _address(unit, [], o[1], "u32")
-    return f"for (int __i = 0; __i < {unit.read(o[2], 's32')} / 4; ++__i) ({to})[__i] = ({source})[__i];"
+    size = unit.read(o[2], "s32")
+    zeros = f"{size} - {unit.read(o[3], 's32')}" if len(o) > 3 else "0"
+    return f"__pipeline_memcpy_async({to}, {source}, {size}, {zeros});"
 
 
 def _nothing(unit: Any, opcode: list[str], o: list[str]) -> str:

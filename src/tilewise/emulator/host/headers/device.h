@@ -136,13 +136,14 @@ __device__ float __int_as_float(int x) { return *(float*)&x; }
 __device__ float __uint_as_float(unsigned int x) { return *(float*)&x; }
 __device__ long long __double_as_longlong(double x) { return *(long long*)&x; }
 __device__ double __longlong_as_double(long long x) { return *(double*)&x; }
-// of cuda_pipeline.h, as synchronous copies
+// of cuda_pipeline.h: copied at once; instrumented kernels report who touches the bytes before the wait
 template <class T> __device__ void __pipeline_memcpy_async(T* to, const T* from, size_t size, size_t zeros = 0) {
     for (size_t i = 0; i < size / sizeof(T); ++i) if (i < (size - zeros) / sizeof(T)) to[i] = from[i]; else to[i] = T();
+    __async_copy(to, from, size);
 }
 template <class T, class U> __device__ void __pipeline_memcpy_async(T* to, const U* from, size_t size, size_t zeros = 0) { __pipeline_memcpy_async((int*)to, (const int*)from, size, zeros); }
-__device__ void __pipeline_commit() {}
-__device__ void __pipeline_wait_prior(size_t) {}
+__device__ void __pipeline_commit() { __async_commit(); }
+__device__ void __pipeline_wait_prior(size_t groups) { __async_wait(groups); }
 
 namespace cooperative_groups {
 struct thread_block {
@@ -184,10 +185,43 @@ template <unsigned int N> struct thread_block_tile {
 template <unsigned int N, class G> __device__ thread_block_tile<N> tiled_partition(const G& g) { thread_block_tile<N> t; return t; }
 template <class G> __device__ thread_group tiled_partition(const G& g, unsigned int n) { return thread_group(n); }
 template <class G> __device__ void sync(const G& g) { g.sync(); }
+template <class G, class T> __device__ void memcpy_async(const G& g, T* to, const T* from, size_t bytes) {
+    for (size_t i = g.thread_rank(); i < bytes / sizeof(T); i += g.size()) __pipeline_memcpy_async(to + i, from + i, sizeof(T));
+    __pipeline_commit();
+}
+template <class G, class T> __device__ void memcpy_async(const G& g, T* to, size_t room, const T* from, size_t count) {
+    memcpy_async(g, to, from, (room < count ? room : count) * sizeof(T));
+}
+template <unsigned int N, class G> __device__ void wait_prior(const G& g) { __pipeline_wait_prior(N); g.sync(); }
+template <class G> __device__ void wait(const G& g) { __pipeline_wait_prior(0); g.sync(); }
 template <class T> struct plus { __device__ T operator()(const T& a, const T& b) const { return a + b; } };
 template <class T> struct less { __device__ T operator()(const T& a, const T& b) const { return a < b ? a : b; } };
 template <class T> struct greater { __device__ T operator()(const T& a, const T& b) const { return a < b ? b : a; } };
 template <unsigned int N, class T, class F> __device__ T reduce(const thread_block_tile<N>& g, T v, F f) { for (unsigned int d = N / 2; d; d /= 2) v = f(v, g.shfl_xor(v, d)); return v; }
+}
+namespace cuda {
+enum thread_scope { thread_scope_system, thread_scope_device, thread_scope_block, thread_scope_thread };
+template <size_t A> struct aligned_size_t { size_t value; __device__ aligned_size_t(size_t n) : value(n) {} __device__ operator size_t() const { return value; } };
+template <thread_scope S> struct pipeline {
+    size_t _committed, _consumed;
+    __device__ pipeline() : _committed(0), _consumed(0) {}
+    __device__ void producer_acquire() {}
+    __device__ void producer_commit() { __pipeline_commit(); ++_committed; }
+    __device__ void consumer_wait() { ++_consumed; __pipeline_wait_prior(_committed - _consumed); }
+    __device__ void consumer_release() {}
+};
+__device__ pipeline<thread_scope_thread> make_pipeline() { return pipeline<thread_scope_thread>(); }
+template <size_t N> __device__ void pipeline_consumer_wait_prior(pipeline<thread_scope_thread>& p) { p._consumed = p._committed - N; __pipeline_wait_prior(N); }
+template <thread_scope S> struct barrier {  // of all threads of a block
+    __device__ int arrive() { __pipeline_commit(); return 0; }
+    __device__ void wait(int) { __pipeline_wait_prior(0); __wait(1); }
+    __device__ void arrive_and_wait() { wait(arrive()); }
+};
+template <thread_scope S> __device__ void init(barrier<S>* b, int threads) {}
+template <class T, class P> __device__ void memcpy_async(T* to, const T* from, size_t bytes, P& by) { __pipeline_memcpy_async(to, from, bytes); }
+template <class G, class T, class P> __device__ void memcpy_async(const G& g, T* to, const T* from, size_t bytes, P& by) {
+    for (size_t i = g.thread_rank(); i < bytes / sizeof(T); i += g.size()) __pipeline_memcpy_async(to + i, from + i, sizeof(T));
+}
 }
 __device__ int __here[1024];
 __device__ unsigned int __activemask() {

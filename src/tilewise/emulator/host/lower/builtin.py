@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tilewise.emulator.host.lower.async_copies import lower_async
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_object
 from tilewise.emulator.host.lower.conversion import convert, object_place
@@ -105,6 +106,7 @@ BUILTIN = {
     "__builtin_fabs": _intrinsic("llvm.fabs.f64", types.DOUBLE),
     "__builtin_fabsf": _intrinsic("llvm.fabs.f32", types.FLOAT),
     "__make": _make, "__unmake": _unmake, "__drop": _drop, "std::addressof": _addressof,
+    **dict.fromkeys(("__async_copy", "__async_commit", "__async_wait"), lower_async),
     "__wait": _wait, "__variadic": _variadic, "__variadic_count": _variadic_count,
 }  # fmt: skip
 

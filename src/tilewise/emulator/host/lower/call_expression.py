@@ -60,23 +60,26 @@ def _callee(b: Builder, node: tree.Call) -> Any:
 
 
 def _of_the_library(b: Builder, node: tree.Call) -> Overloads | None:
-    """Argument-dependent lookup in std: begin(v), sort(…), unless the program has something of that name."""
+    """Argument-dependent lookup in std and cuda: begin(v), init(&barrier, n), unless the program has that name."""
     if not isinstance(node.function, tree.Name) or "::" in node.function.name:
         return None
     name, entities = node.function.name, b.program.entities
-    found = entities.functions.get(f"std::{name}", [])
-    if not found or b.find(name) is not None or (b.env.record is not None and methods(b.program, b.env.record, name)):
+    known = {n: entities.functions[f"{n}::{name}"] for n in ("std", "cuda") if f"{n}::{name}" in entities.functions}
+    found = known.get("std", [])
+    if not known or b.find(name) is not None or (b.env.record is not None and methods(b.program, b.env.record, name)):
         return None
     if any(n in entities.functions or n in entities.variables for n in b.program.names.candidates(name, b.env.scope)):
         return None
-    if any(_iterator(a) for a in node.arguments):
+    if found and any(_iterator(a) for a in node.arguments):
         return Overloads(f"std::{name}", found, node.function.arguments)
     env = replace(b.env, local=b.find)
     given = [b.program.type_of(a, env) for a in node.arguments if not isinstance(a, (tree.Braces, tree.Lambda))]
-    owned = [t.node.name for t in given if isinstance(t, Record) and t.node is not None]
-    if not any(n.startswith("std::") for n in owned):
-        return None
-    return Overloads(f"std::{name}", found, node.function.arguments)
+    classes = [t.to if isinstance(t, Pointer) else t for t in given]
+    owned = [t.node.name for t in classes if isinstance(t, Record) and t.node is not None]
+    for namespace, functions in known.items():
+        if any(n.startswith(f"{namespace}::") for n in owned):
+            return Overloads(f"{namespace}::{name}", functions, node.function.arguments)
+    return None
 
 
 def _iterator(node: Any) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewise.emulator.host.lower import containment
+from tilewise.emulator.host.lower.async_copies import async_functions
 from tilewise.emulator.host.lower.copied_states import COPY_STATES
 from tilewise.emulator.host.lower.device_function import by_handle_text, handle_targets
 from tilewise.emulator.host.lower.device_variables import MAX_DYNAMIC_SHARED
@@ -231,6 +232,8 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None, 
     tick = block_tick = ""
     if instrumented:
         out.append(instrumentation(p, enter_thread))
+        if any(call.startswith("@async_") for i in instances for call in i.calls):
+            out.append(async_functions(p, clock(p)))
         enter_thread = "@enter_instrumented"
         tick, block_tick = (text.format(**clock(p)) for text in (TICK, BLOCK_TICK))
     if with_barriers:

@@ -93,6 +93,7 @@ class Program(Semantics):
         self.thread_frames = 0  # address of the coroutine frames
         self.work_log = 0  # address of the counters of instrumented kernels
         self.race_clock = self.race_cells = 0  # addresses of the clock of `races` and its cells for global memory
+        self.async_queues = 0  # address of the rings of asynchronous copies
         self.dynamic_shared = 0  # the address of extern __shared__ memory
         self.catches = False  # it has a catch
         self.exception_numbers: dict[Any, int] = {}

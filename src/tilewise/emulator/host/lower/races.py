@@ -13,6 +13,8 @@ from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.parse.types import Pointer, Type, stored
 
 CELL = 24
+PENDING = 8  # an access of bytes that an asynchronous copy may not have written yet
+CLOCK_BITS = (1 << 31) - 1  # the highest bit of a write's time says that it is such a copy's, which is not waited for
 LOGGED = 1 << 20  # accesses of global memory that are logged for the cost model
 MAX_REPORTED = 200  # races of one module: each is a runtime call
 GLOBAL_BYTES = 1 << 32  # of the card's memory, from its start, that have cells; pages are allocated on first access
@@ -72,20 +74,32 @@ keep:
 done:
   ret void
 }}
-define internal void @check_race(i64 %at, i32 %write, i32 %line, i1 %same) noinline #0 {{
+define internal i64 @cell_of(i64 %at) alwaysinline #0 {{
 entry:
-  call void @log_access(i64 %at, i32 %line)
 {find}
   %off = sub i64 %at, {device}
   %in = icmp ult i64 %off, {global_bytes}
   %far = mul i64 %off, {cell}
-  %cell = add i64 %far, {global_cells}
+  %cell_at = add i64 %far, {global_cells}
+  %cell = or i64 %cell_at, 1
   br i1 %in, label %found, label %none
+none:
+  ret i64 0
+found:
+  %any = phi i64 {cells}[ %cell, %{last} ]
+  ret i64 %any
+}}
+define internal void @check_race(i64 %at, i32 %write, i32 %line, i1 %same) noinline #0 {{
+entry:
+  call void @log_access(i64 %at, i32 %line)
+  %cell = call i64 @cell_of(i64 %at)
+  %known = icmp ne i64 %cell, 0
+  br i1 %known, label %found, label %none
 none:
   ret void
 found:
-  %cell_at = phi i64 {cells}[ %cell, %{last} ]
-  %global = phi i1 {shared}[ true, %{last} ]
+  %global = trunc i64 %cell to i1
+  %cell_at = and i64 %cell, -2
   %p = inttoptr i64 %cell_at to ptr
   %now = load i32, {clock}
   %launch = load i32, {launch}
@@ -102,8 +116,20 @@ found:
   %repoch = load i32, ptr %pr
   %reader = load i32, ptr %prw
   %rline = load i32, ptr %prl
-  %wnow = icmp eq i32 %wepoch, %now
   %wother = icmp ne i32 %writer, %me
+  %asynchronous = icmp slt i32 %wepoch, 0
+  %issued = and i32 %wepoch, {clock_bits}
+  %in_block = icmp uge i32 %issued, %block
+  %pending = and i1 %asynchronous, %in_block
+  br i1 %pending, label %unfinished, label %settled
+unfinished:
+  %just_issued = icmp eq i32 %issued, %now
+  %unordered = and i1 %just_issued, %wother
+  %pending_kind = select i1 %unordered, i32 %write, i32 {pending}
+  call void @report_race(i64 %at, i32 %line, i32 %wline, i32 %writer, i32 %pending_kind)
+  br label %settled
+settled:
+  %wnow = icmp eq i32 %wepoch, %now
   %wsame_block = and i1 %wnow, %wother
   %wsince = icmp uge i32 %wepoch, %launch
   %wbefore = icmp ult i32 %wepoch, %block
@@ -195,7 +221,7 @@ def instrumentation(p: Program, enter_thread: str) -> str:
     """The helper functions, with a case for each __shared__ array of the kernel."""
     p.external("rt_race")
     p.race_cells = p.race_cells or p.memory.map_zeros(GLOBAL_BYTES * CELL)
-    find, cells, shared, last = [], "", "", "entry"
+    find, cells, last = [], "", "entry"
     for i, (start, size) in enumerate(p.shared):
         cell = p.memory.static(size * CELL, "", False)
         find += [
@@ -204,10 +230,10 @@ def instrumentation(p: Program, enter_thread: str) -> str:
             f"  br i1 %in{i}, label %found, label %next{i}", f"next{i}:",
         ]  # fmt: skip
         cells += f"[ %cell{i}, %{last} ], "
-        shared += f"[ false, %{last} ], "
         last = f"next{i}"
     return INSTRUMENTATION.format(
-        enter_thread=enter_thread, reported=MAX_REPORTED, find="\n".join(find), cells=cells, shared=shared, last=last,
-        cell=CELL, device=p.memory.device_start, global_bytes=GLOBAL_BYTES, global_cells=p.race_cells,
+        enter_thread=enter_thread, reported=MAX_REPORTED, find="\n".join(find), cells=cells, last=last, cell=CELL,
+        pending=PENDING, clock_bits=CLOCK_BITS, device=p.memory.device_start, global_bytes=GLOBAL_BYTES,
+        global_cells=p.race_cells,
         **clock(p), **work(p),
     )  # fmt: skip

@@ -17,6 +17,7 @@ from tilewise.emulator.host.lower.device_variables import MAX_DYNAMIC_SHARED
 from tilewise.emulator.host.lower.function import Lowering
 from tilewise.emulator.host.lower.globals import memory_of
 from tilewise.emulator.host.lower.lanes.kernel import width_of
+from tilewise.emulator.host.lower.races import PENDING
 from tilewise.emulator.host.runtime.counted_work import counted_work, reset_counters
 from tilewise.emulator.host.runtime.linking import symbols_of
 from tilewise.emulator.host.runtime.memory import Allocation, Memory, describe
@@ -258,6 +259,11 @@ def race(s: Session, address: int, line: int, other: int, _: int, kind: int) -> 
         hint = "store to a second array, or in a kernel of its own: __syncthreads() orders the threads of one block"
     elif line == other:
         hint = "this line reads what others write: read into a variable, __syncthreads(), and store after it"
+    if kind == PENDING:
+        hint = "the copying thread waits for it (__pipeline_wait_prior, cp.async.wait_group), then __syncthreads()"
+        message = f"{who} uses {name} at byte {at} before the asynchronous copy at line {other} is waited for"
+        s.faults.add(Kind.RACE, reported, message, hint, array=name, access="kernel", other_line=other)
+        return
     messages = (
         f"{who} reads {name} at byte {at}, which another thread wrote at line {other} with no barrier between them",
         f"{who} stores to {name} at byte {at}, where another thread wrote at line {other} with no barrier between them",

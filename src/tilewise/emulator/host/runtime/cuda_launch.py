@@ -223,6 +223,8 @@ def _not_supported(reason: str, made: str) -> str:
 def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]:
     """Interpret the launch if the time allows, else run it compiled; the outcome, and its factor to the whole grid."""
     s = run.s
+    if run.program is not None and run.program.copies_asynchronously:
+        run.program = None
     setup = setup_seconds(run)
     if run.program is None or s.cuda.interpreted + setup >= s.options.interpret:
         made = run_compiled(run)
