@@ -199,6 +199,18 @@ def template_values(loaded: Loaded, function: Function, launch: list[Any]) -> di
 
 def compile_entry(loaded: Loaded, function: Function, template: dict[str, Any]) -> Program:
     """Compile a kernel; integers that may be leading dimensions are tracked through indices."""
+    return compile_kernel(
+        loaded.table,
+        function,
+        template=template,
+        tile=loaded.tile,
+        dimensions=dimensions_of(loaded, function, template),
+        limits=loaded.limits,
+    )
+
+
+def dimensions_of(loaded: Loaded, function: Function, template: dict[str, Any]) -> frozenset[str]:
+    """Names that may be leading dimensions: parameters, their members, or constants of the file."""
     compiler = loaded.compiler(template)
     compiler.env.scope = function.scope
     dimensions: set[str] = set()
@@ -221,14 +233,7 @@ def compile_entry(loaded: Loaded, function: Function, template: dict[str, Any]) 
     if not sized:
         dimensions |= {n for n in loaded.integers if n not in TILE_NAMES and n not in loaded.defines}
         dimensions |= {n for n in loaded.defines if n in loaded.integers and n not in TILE_NAMES}
-    return compile_kernel(
-        loaded.table,
-        function,
-        template=template,
-        tile=loaded.tile,
-        dimensions=frozenset(dimensions),
-        limits=loaded.limits,
-    )
+    return frozenset(dimensions)
 
 
 def place_of(span: Span, loaded: Loaded) -> Any:

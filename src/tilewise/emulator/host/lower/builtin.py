@@ -11,6 +11,7 @@ from tilewise.emulator.host.lower.checked_memory import check_object
 from tilewise.emulator.host.lower.conversion import convert, object_place
 from tilewise.emulator.host.lower.objects import construct
 from tilewise.emulator.host.lower.operands import operands, unevaluated_type
+from tilewise.emulator.host.lower.recording import record_barrier
 from tilewise.emulator.host.lower.values import INIT, Place, Value
 from tilewise.emulator.parse import tree, types
 
@@ -93,6 +94,8 @@ def _wait(b: Builder, node: tree.Call) -> Value:
     if isinstance(node.arguments[0], tree.Number) and node.arguments[0].value == 8:
         raise b.refuse("a barrier of the whole grid is not compiled", node)
     kind = convert(b, b.lower(node.arguments[0]), types.INT)
+    if b.program.recording is not None:
+        record_barrier(b)
     b.program.external("rt_barrier")
     b.calls.add("@rt_barrier")
     b.noted_line = 0

@@ -12,6 +12,7 @@ from tilewise.emulator.host.lower.function_pointers import require_function
 from tilewise.emulator.host.lower.function_text import by_address
 from tilewise.emulator.host.lower.operands import operands
 from tilewise.emulator.host.lower.program import AUTO, Instance
+from tilewise.emulator.host.lower.recording import SiteKind, mark
 from tilewise.emulator.host.lower.values import FULL, Place, Value
 from tilewise.emulator.host.lower.virtual import virtual_callee, virtual_slot
 from tilewise.emulator.parse import tree, types
@@ -97,7 +98,9 @@ def call_instance(
         b.note_line(b.line, _column(node))
     else:
         b.noted_line = 0
+    mark(b, SiteKind.CALL, symbol)
     text = b.call(result, symbol, given, "void" if space else None)
+    mark(b, SiteKind.LEAVE, symbol)
     if not instance.node.library:
         b.noted_line = 0
     check_thrown(b)

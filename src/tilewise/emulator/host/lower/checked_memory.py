@@ -11,6 +11,7 @@ from tilewise.emulator.host.lower.float_to_integer import lanes_type, splat
 from tilewise.emulator.host.lower.function_text import FunctionText
 from tilewise.emulator.host.lower.marks import INSIDE, OK, SHADOW, SMALL
 from tilewise.emulator.host.lower.races import record_access
+from tilewise.emulator.host.lower.recording import SiteKind, record, recorded_address
 from tilewise.emulator.host.lower.values import FULL, PRECHECKED, SHARED, UNCHECKED, Place, Value
 from tilewise.emulator.parse.types import Array, Record, Reference, Scalar, Type, stored
 
@@ -26,15 +27,25 @@ def load(b: FunctionText, place: Place, checked: bool = True) -> Value:
         name_id = b.program.name_number(place.name)
         b.report_if(lacks, "rt_uninitialised_variable", [("i32", b.line_text()), ("i32", str(name_id))])
     address = place.address
-    if place.check == SHARED:
+    recorded = _recorded(b, place)
+    if place.check == SHARED and recorded:
+        address = recorded_address(b, address, type_.size)
+    elif place.check == SHARED:
         record_access(b, address, type_)
     elif not place.register and place.check not in (UNCHECKED, PRECHECKED):
         address = check_access(b, address, type_.size, place.check, span=place.span)
         if place.check == FULL and b.program.instrumented and not b.library:
             record_access(b, address, type_)
     seen = OK if place.check in (FULL, PRECHECKED) else ""
-    text = b.make(f"load {stored(type_)}, ptr {address}, align 1{seen}")
-    return Value(type_, b.from_memory(type_, text))
+    text = b.from_memory(type_, b.make(f"load {stored(type_)}, ptr {address}, align 1{seen}"))
+    if recorded:
+        record(b, SiteKind.READ, place, text)
+    return Value(type_, text)
+
+
+def _recorded(b: FunctionText, place: Place) -> bool:
+    """Whether accesses of this place are logged: of shared and global memory, by the program's own text."""
+    return bool(b.program.recording and b.program.device and place.check in (SHARED, FULL) and not b.library)
 
 
 def store(b: FunctionText, place: Place, text: str) -> None:
@@ -43,12 +54,17 @@ def store(b: FunctionText, place: Place, text: str) -> None:
     if place.register and place.flag:
         b.emit(f"store i1 true, ptr {place.flag}")
     address = place.address
-    if not place.register and place.check == FULL:
+    recorded = _recorded(b, place)
+    if recorded:
+        record(b, SiteKind.WRITE, place, text)
+    if place.check == SHARED and recorded:
+        address = recorded_address(b, address, type_.size, write=True)
+    elif not place.register and place.check == FULL:
         address = check_access(b, address, type_.size, FULL, write=True)
     elif not place.register and place.check not in (UNCHECKED, SHARED, PRECHECKED):
         mark_initialised(b, address, type_.size)
     text = b.to_memory(type_, text)
-    if place.check == SHARED or (place.check == FULL and b.program.instrumented and not b.library):
+    if (place.check == SHARED and not recorded) or (place.check == FULL and b.program.instrumented and not b.library):
         record_access(b, address, type_, text)
     if not place.register:
         b.note_store(address, type_.size)
@@ -218,6 +234,8 @@ def check_object(b: FunctionText, address: str, size: int) -> str:
 
 def check_range(b: FunctionText, address: str, size: int, write: bool, words: int = MAX_INLINE_WORDS) -> str:
     """Check that a whole object is addressable. Copies may read uninitialised bytes: they copy their states."""
+    if b.program.recording is not None and not b.library:
+        raise b.refuse("a kernel that copies whole objects to or from memory cannot be recorded")
     good, bad, near = b.label(), b.label(), b.label()
     if size > SMALL:
         b.emit(f"call void @contain(ptr {address}, i64 {size})")

@@ -17,6 +17,7 @@ from tilewise.emulator.host.lower.lanes.kernel import group_functions, write_loc
 from tilewise.emulator.host.lower.module import HEAD, declarations, framed, recursive
 from tilewise.emulator.host.lower.program import Instance, LaunchSite, Program
 from tilewise.emulator.host.lower.races import BLOCK_TICK, TICK, clock, instrumentation
+from tilewise.emulator.host.lower.recording import BLOCK, Recording, poisoned, text_of, without_empty_calls
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.types import Array, Record
 
@@ -191,12 +192,20 @@ done:
 """
 
 
-def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None, instrumented: bool = False) -> str:
+def kernel_module(
+    p: Program,
+    site: LaunchSite,
+    group: tuple[int, bool] | None,
+    instrumented: bool = False,
+    recording: Recording | None = None,
+) -> str:
     """LLVM text: `run_blocks(arguments, first block, end, threads of a block, bytes of dynamic shared memory)`.
 
     `group`: vectorise over this many threads; whether they lie in one row. The text then counts groups, not threads.
-    `instrumented`: call `check_race` before every access of shared or global memory."""
+    `instrumented`: call `check_race` before every access of shared or global memory. `recording`: log these accesses
+    instead (`lower/recording.py`)."""
     p.device, p.shared, p.dynamic_shared, p.externals, p.instrumented = True, [], 0, {}, instrumented
+    p.recording = recording
     p.called_by_handle = {}
     p.instances = {k: v for k, v in p.instances.items() if not v.device}
     try:
@@ -216,7 +225,10 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None, 
     finally:
         p.device = p.instrumented = False
         p.pending.clear()
+        p.recording = None
     instances = [i for i in p.instances.values() if i.device]
+    if recording is not None:
+        without_empty_calls(instances)
     with_barriers = _functions_with_barriers(p, kernel, instances, by_handle)
     may_recurse = recursive(instances)
     out = [HEAD, COPY_STATES, containment.function(p), _one_thread(kernel, site), *by_handle_text(p, by_handle)]
@@ -229,22 +241,34 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None, 
     if lanes is not None:
         out.append(group_functions(lanes, enter_thread, [i for i in instances if i is not kernel]))
         enter_thread = "@enter_group"
-    tick = block_tick = ""
-    if instrumented:
-        out.append(instrumentation(p, enter_thread))
-        if any(call.startswith("@async_") for i in instances for call in i.calls):
-            out.append(async_functions(p, clock(p)))
-        enter_thread = "@enter_instrumented"
-        tick, block_tick = (text.format(**clock(p)) for text in (TICK, BLOCK_TICK))
+    support, enter_thread, tick, block_tick = _observed(p, enter_thread, instances, instrumented, recording)
+    out += support
     if with_barriers:
         width = lanes.width if lanes else 1
         out.append(_coroutine_threads(p, kernel, instances, bool(may_recurse), enter_thread, width, tick))
     else:
         out.append(SEQUENTIAL_THREADS.format(enter_thread=enter_thread))
-    beyond, shared = _reset_dynamic_shared(p)
+    beyond, shared = _reset_dynamic_shared(p, "" if recording is None else poisoned(p))
     out.append(RUN_BLOCKS.format(beyond=beyond, tick=block_tick, shared=shared, enter_block=enter[0].symbol))
     p.externals.pop("rt_barrier", None)
     return "\n".join([*out, *declarations(p)])
+
+
+def _observed(
+    p: Program, enter_thread: str, instances: list[Instance], instrumented: bool, recording: Recording | None
+) -> tuple[list[str], str, str, str]:
+    """What checks for races or records needs: functions, the one that begins a thread, what is done at the end of an
+    interval between barriers and at the begin of a block."""
+    if instrumented:
+        tick, block_tick = (text.format(**clock(p)) for text in (TICK, BLOCK_TICK))
+        support = [instrumentation(p, enter_thread)]
+        if any(call.startswith("@async_") for i in instances for call in i.calls):
+            support.append(async_functions(p, clock(p)))
+        return support, "@enter_instrumented", tick, block_tick
+    if recording is not None:
+        p.externals.pop("rt_invalid_access", None)
+        return [text_of(p, recording, enter_thread)], "@enter_recorded", "", BLOCK
+    return [], enter_thread, "", ""
 
 
 def _one_thread(kernel: Instance, site: LaunchSite) -> str:
@@ -263,14 +287,14 @@ def _one_thread(kernel: Instance, site: LaunchSite) -> str:
     return "\n".join(["define internal void @one_thread(ptr %args) #0 alwaysinline {", *lines, call, "  ret void", "}"])
 
 
-def _reset_dynamic_shared(p: Program) -> tuple[str, str]:
+def _reset_dynamic_shared(p: Program, static: str) -> tuple[str, str]:
     """States of extern __shared__ memory: unaddressable beyond the requested size, uninitialised when a block begins.
 
     The states beyond cannot change, so they are set once per launch: 228 KiB of states take longer than many blocks.
     Static arrays remain initialised: accesses by subscript do not set their states, and accesses through a pointer
-    (atomicAdd(&s[i], 1), a function with a parameter s) would then be reported."""
+    (atomicAdd(&s[i], 1), a function with a parameter s) would then be reported. `static`: what else is done to them."""
     if not p.dynamic_shared:
-        return "", ""
+        return "", static
     there = p.dynamic_shared + p.memory.shift
     fill = "  call void @llvm.memset.p0.i64(ptr"
     beyond = [
@@ -279,7 +303,7 @@ def _reset_dynamic_shared(p: Program) -> tuple[str, str]:
         "  %past = inttoptr i64 %after to ptr",
         f"{fill} %past, i8 0, i64 %rest, i1 false)",
     ]
-    return "\n".join(beyond), f"{fill} inttoptr (i64 {there} to ptr), i8 1, i64 %dynamic, i1 false)"
+    return "\n".join(beyond), f"{fill} inttoptr (i64 {there} to ptr), i8 1, i64 %dynamic, i1 false)\n{static}"
 
 
 def _functions_with_barriers(

@@ -39,10 +39,15 @@ def shared_place(b: Builder, item: tree.Variable) -> Place:
         if not program.dynamic_shared:
             program.dynamic_shared = program.memory.static(MAX_DYNAMIC_SHARED, item.name, False)
             program.shared.append((program.dynamic_shared, MAX_DYNAMIC_SHARED))
+            if program.recording is not None:
+                program.recording.shared.append((item.name, type_, program.dynamic_shared))
         address = program.dynamic_shared
         return Place(type_, f"inttoptr (i64 {address} to ptr)", FULL, name=item.name)
     size = program.size_of(type_)
     address = program.memory.static(size, item.name, False)
     program.shared.append((address, size))
-    checked = program.instrumented and "volatile" not in item.specifiers and not isinstance(type_, Record)
+    if program.recording is not None:
+        program.recording.shared.append((item.name, type_, address))
+    checked = program.recording is not None or (program.instrumented and "volatile" not in item.specifiers)
+    checked = checked and not isinstance(type_, Record)
     return Place(type_, f"inttoptr (i64 {address} to ptr)", SHARED if checked else UNCHECKED, name=item.name)

@@ -23,6 +23,7 @@ from tilewise.emulator.host.lower.operators import (
     lower_step,
     lower_unary,
 )  # fmt: skip
+from tilewise.emulator.host.lower.recorded_text import recorded_element
 from tilewise.emulator.host.lower.subscripts import elements
 from tilewise.emulator.host.lower.values import (
     FULL,
@@ -182,7 +183,7 @@ def _index(b: Builder, node: tree.Index) -> Any:
     if isinstance(pointer, Wide) or isinstance(index, Wide):
         return WidePlace(to, offset_pointer(b, pointer, index, size), FULL, pointer.type.const, span)
     step = b.make(f"mul i64 {index.text}, {size}")
-    return Place(to, b.offset(pointer.text, step), FULL, span=span)
+    return recorded_element(b, node, Place(to, b.offset(pointer.text, step), FULL, span=span))
 
 
 def _row(b: Builder, node: tree.Index, base: Any, slot: str) -> Value:
@@ -219,13 +220,14 @@ def _element(b: Builder, base: Place, at: Value) -> Place:
         within = checked_index(b, at, array.length) if array.length else at
         return WidePlace(array.of, offset_pointer(b, first, within, b.program.size_of(array.of)), check, base.const)
     index = at.text
-    if array.length and not b.library:
+    recorded = check == SHARED and b.program.recording is not None  # checked as a whole, in `checked_memory`
+    if array.length and not b.library and not recorded:
         bad = b.make(f"icmp uge i64 {index}, {array.length}")
         b.report_if(bad, "rt_bad_index", [("i64", index), ("i64", str(array.length)), ("i32", b.line_text())])
         index = b.make(f"select i1 {bad}, i64 0, i64 {index}")
     size = b.program.size_of(array.of)
     step = b.make(f"mul i64 {index}, {size}")
-    inside = "" if not array.length or b.library else OK if array.size <= SMALL else WITHIN
+    inside = "" if not array.length or b.library or recorded else OK if array.size <= SMALL else WITHIN
     there = b.make(f"getelementptr i8, ptr {base.address}, i64 {step}{inside}")
     return Place(array.of, there, check, name=base.name, const=base.const)
 

@@ -14,6 +14,7 @@ from tilewise.emulator.host.lower.function_text import by_address
 from tilewise.emulator.host.lower.objects import construct, construct_members
 from tilewise.emulator.host.lower.operands import operands
 from tilewise.emulator.host.lower.program import AUTO, DESTROY, Instance, Program
+from tilewise.emulator.host.lower.recorded_text import begin_function
 from tilewise.emulator.host.lower.reference_comparisons import find_comparisons
 from tilewise.emulator.host.lower.values import INIT, UNCHECKED, Local, Overloads, Place, Value
 from tilewise.emulator.host.lower.virtual import store_vptrs
@@ -58,6 +59,7 @@ def write(p: Program, instance: Instance) -> None:
     elif instance.record is not None:
         const = "const method" in node.specifiers
         b.this = Value(Pointer(instance.record, const), "%this")
+    begin_function(b, node, body)
     with b.scope():
         declare_parameters(b, instance)
         if node.name == "<new>":

@@ -40,7 +40,15 @@ class Loop:
 
 def versionable_loop(b: Builder, node: tree.For) -> Loop | None:
     """The loop, if its form allows two versions; its counter must be declared already."""
-    if b.library or b.no_overflow or b.differences or b.limit_tests or b.program.instrumented or b.lanes is not None:
+    if (
+        b.library
+        or b.no_overflow
+        or b.differences
+        or b.limit_tests
+        or b.program.instrumented
+        or b.program.recording
+        or b.lanes is not None
+    ):
         return None
     count, inside = counter(node), list(tree.walk(node.body))
     if count is None or not all(isinstance(item, SUPPORTED_NODES) for item in inside) or not _pure_calls(b, inside):

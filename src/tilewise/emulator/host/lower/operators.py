@@ -15,6 +15,7 @@ from tilewise.emulator.host.lower.lanes.memory import offset_pointer
 from tilewise.emulator.host.lower.objects import assign
 from tilewise.emulator.host.lower.operands import element_size, operands
 from tilewise.emulator.host.lower.places import has_value, load, note_value, put
+from tilewise.emulator.host.lower.recorded_text import assignment, note_assigned
 from tilewise.emulator.host.lower.reference_comparisons import record_limit, record_values
 from tilewise.emulator.host.lower.scalars import scalars
 from tilewise.emulator.host.lower.values import SHARED, UNCHECKED, Overloads, Place, Value, Wide, WidePlace, dereference
@@ -233,6 +234,11 @@ def _copy_variable(b: Builder, node: tree.Assign) -> Place:
 
 
 def lower_assign(b: Builder, node: tree.Assign) -> Any:
+    with assignment(b, node):
+        return _assign(b, node)
+
+
+def _assign(b: Builder, node: tree.Assign) -> Any:
     if _copies_variable(b, node):
         return _copy_variable(b, node)
     value = node.value if isinstance(node.value, tree.Braces) else b.lower(node.value)
@@ -260,5 +266,7 @@ def lower_assign(b: Builder, node: tree.Assign) -> Any:
         value = binary(b, node.op, load(b, target), value, node)
     if isinstance(value, tree.Braces):
         value = b.lower(value.items[0]) if value.items else Value(types.INT, "0")
-    put(b, target, convert(b, value, target.type, explicit=bool(node.op)))
+    made = convert(b, value, target.type, explicit=bool(node.op))
+    put(b, target, made)
+    note_assigned(b, node, target, made)
     return target

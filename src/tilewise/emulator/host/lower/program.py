@@ -90,6 +90,7 @@ class Program(Semantics):
         self.shared: list[tuple[int, int]] = []  # __shared__ variables of the kernel: address and size
         self.spans: list[tuple[int, int]] = []  # of the last kernel: pointer parameter, address of its block's ends
         self.instrumented = False  # lowering a kernel that checks for races
+        self.recording: Any = None  # `recording.Recording` while lowering a kernel that records its events
         self.thread_frames = 0  # address of the coroutine frames
         self.work_log = 0  # address of the counters of instrumented kernels
         self.race_clock = self.race_cells = 0  # addresses of the clock of `races` and its cells for global memory

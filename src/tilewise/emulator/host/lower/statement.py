@@ -18,6 +18,7 @@ from tilewise.emulator.host.lower.loop_versions import version_test, versionable
 from tilewise.emulator.host.lower.named_result import elided_variable, may_be_moved, not_destroyed
 from tilewise.emulator.host.lower.program import AUTO
 from tilewise.emulator.host.lower.races import count_statement
+from tilewise.emulator.host.lower.recording import SiteKind, mark
 from tilewise.emulator.host.lower.values import INIT, Overloads, Place, Value, Wide
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Record, Reference
@@ -142,12 +143,15 @@ def _for_loop(b: Builder, node: tree.For) -> None:
                 b.begin(careful)
         _iterations(b, node, done, False)
         b.begin(done)
+        mark(b, SiteKind.LEAVE)
 
 
 def _iterations(b: Builder, node: tree.For, done: str, sure: bool) -> None:
     """A loop after its init statement; `sure`: its counter does not overflow."""
     head, body, step = b.label(), b.label(), b.label()
+    mark(b, SiteKind.LOOP)
     b.begin(head)
+    mark(b, SiteKind.ITERATION)
     with b.scope():
         if node.condition is not None:
             b.line = node.condition.line or node.line
@@ -171,15 +175,19 @@ def _while(b: Builder, node: tree.While) -> None:
     if b.lanes is not None and control.loop(b, node):
         return
     head, body, done = b.label(), b.label(), b.label()
+    mark(b, SiteKind.LOOP)
     if node.after:
         test = b.label()
         b.begin(body)
+        mark(b, SiteKind.ITERATION)
         b.loop_body(node.body, _target(b, done, test))
         b.begin(test)
         b.branch(condition(b, node.condition).text, body, done)
         b.begin(done)
+        mark(b, SiteKind.LEAVE)
         return
     b.begin(head)
+    mark(b, SiteKind.ITERATION)
     with b.scope():
         b.branch(condition(b, node.condition).text, body, done)
         b.begin(body)
@@ -187,6 +195,7 @@ def _while(b: Builder, node: tree.While) -> None:
     if b.open:
         b.jump(head)
     b.begin(done)
+    mark(b, SiteKind.LEAVE)
 
 
 def _switch(b: Builder, node: tree.Switch) -> None:

@@ -58,6 +58,7 @@ class Place:
     moved: bool = False  # an xvalue: std::move(x)
     const: bool = False
     span: tuple[str, str] | None = None  # begin and end of an initialised range that it probably lies in
+    row: tuple[str, str] | None = None  # of its index, in record mode: see `recorded_text.row_of`
 
     zero = False
 

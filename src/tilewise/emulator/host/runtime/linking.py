@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+from functools import lru_cache
 from typing import Any
 
 from tilewise.emulator.host.lower.call import PREFIX
@@ -35,7 +36,12 @@ def _address(s: Session, external: str, declaration: Any) -> int:
         return s.address_of(name, result, parameters)
     if "ptr" in (result, *parameters):  # the C library would access it unchecked
         raise EngineError(f"{name} is declared in a known header and not modelled")
-    for library in _libraries(s):
+    return library_address(name)
+
+
+def library_address(name: str) -> int:
+    """The address of a function of the C library that takes and returns numbers."""
+    for library in _libraries():
         try:
             return int(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0)
         except AttributeError:
@@ -43,13 +49,10 @@ def _address(s: Session, external: str, declaration: Any) -> int:
     raise EngineError(f"{name} is declared in a known header and not modelled")
 
 
-def _libraries(s: Session) -> list[Any]:
-    found: list[Any] = s.state.setdefault("libraries", [])
-    if not found:
-        found.append(ctypes.CDLL(None))
-        for library in ("libm.so.6", "libm.dylib"):
-            try:
-                found.append(ctypes.CDLL(library))
-            except OSError:
-                continue
-    return found
+@lru_cache(maxsize=1)
+def _libraries() -> tuple[ctypes.CDLL, ...]:
+    found = [ctypes.CDLL(None)]
+    for library in ("libm.so.6", "libm.dylib"):
+        with contextlib.suppress(OSError):
+            found.append(ctypes.CDLL(library))
+    return tuple(found)
