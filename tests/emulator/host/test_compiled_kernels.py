@@ -273,3 +273,12 @@ def test_asynchronous_copies_of_the_pipeline_primitives(tmp_path, interpret):
     path.write_text(STAGED)
     report = run_program(path, [], Options(interpret=interpret), capture=True)
     assert (report.output, report.findings) == ("2542 1550\n", []), report.message
+
+
+def test_calls_of_library_functions_by_divergent_lanes_may_take_and_give_bytes(run):
+    body = f"{INDEX} float v = i % 5 == 3 ? 0 / (x[i] - x[i]) : x[i]; char letter = 60 + i % 40;"
+    body += " if (i < n) y[i] = isnan(v) + 2 * isfinite(v) + 4 * (isupper(letter) != 0) + 8 * signbit(v);"
+    report = run(program(body, 100, 1, 100), interpret=0.0)
+    assert (report.ended, report.faults) == ("exit", []), report.message
+    assert report.launches[0]["lanes"] > 1
+    assert report.output == run(program(body, 100, 1, 100), interpret=100.0).output

@@ -11,6 +11,7 @@ from tilewise.emulator.host.lower.lanes.divergence import BARRIER
 from tilewise.emulator.host.lower.lanes.linear import as_scalar, widen
 from tilewise.emulator.host.lower.lanes.mask import lanes_of
 from tilewise.emulator.host.lower.lanes.memory import from_memory, in_memory, to_memory
+from tilewise.emulator.host.lower.marks import WITHIN
 from tilewise.emulator.host.lower.values import UNCHECKED, Local, NotInLockstep, Value, Wide
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar, stored
@@ -99,7 +100,7 @@ def _of_lane(b: Builder, value: Any, slot: str, lane: str) -> Any:
     if not slot:
         return value
     llvm = in_memory(value.type).llvm
-    text = b.make(f"load {llvm}, ptr {b.make(f'getelementptr {llvm}, ptr {slot}, i64 {lane}')}")
+    text = b.make(f"load {llvm}, ptr {b.make(f'getelementptr {llvm}, ptr {slot}, i64 {lane}{WITHIN}')}")
     if isinstance(value.type, Pointer):
         return b.value(value.type, f"inttoptr i64 {text} to ptr")
     return Value(value.type, b.from_memory(value.type, text))
@@ -132,5 +133,5 @@ def _store_result(b: Builder, result: Value, lane: str) -> str:
     kind = lanes_of(b).vector(llvm)
     slot = b.alloca(kind)
     b.allocas.append(f"  store {kind} zeroinitializer, ptr {slot}")
-    b.emit(f"store {llvm} {text}, ptr {b.make(f'getelementptr {llvm}, ptr {slot}, i64 {lane}')}")
+    b.emit(f"store {llvm} {text}, ptr {b.make(f'getelementptr {llvm}, ptr {slot}, i64 {lane}{WITHIN}')}")
     return slot
