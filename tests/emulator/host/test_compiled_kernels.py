@@ -282,3 +282,50 @@ def test_calls_of_library_functions_by_divergent_lanes_may_take_and_give_bytes(r
     assert (report.ended, report.faults) == ("exit", []), report.message
     assert report.launches[0]["lanes"] > 1
     assert report.output == run(program(body, 100, 1, 100), interpret=100.0).output
+
+
+# each line stores to o[0] to o[3]; t is the thread, v a number of its own
+EXCHANGES = """
+o[0] = __shfl_sync(~0u, v, 3); o[1] = __shfl_sync(~0u, v, t + 1, 8); o[2] = __shfl_down_sync(~0u, v, 3, 8); o[3] = __shfl_up_sync(~0u, v * 0.5f, 2, 16) * 2;
+o[0] = __shfl_xor_sync(~0u, v, 5); o[1] = __shfl_xor_sync(~0u, v * 0.5, 12, 8) * 2; o[2] = __shfl(v, 2) + __shfl_up(v, 1); o[3] = __shfl_down(v, 1) - __shfl_xor(v, 1);
+o[0] = __ballot_sync(~0u, t % 3 == 0); o[1] = __ballot_sync(0xff0, t % 3 == 0); o[2] = __any_sync(~0u, t == 33) + 2 * __all_sync(~0u, t < 32); o[3] = __ballot(t < 4);
+o[0] = __reduce_add_sync(~0u, v); o[1] = __reduce_min_sync(0xf0u, v); o[2] = __reduce_max_sync(~0u, (unsigned)v); o[3] = __reduce_xor_sync(~0u, (unsigned)v);
+o[0] = __reduce_and_sync(~0u, v | 8u); o[1] = __reduce_or_sync(~0u, 1u << (t & 7)); o[2] = __activemask(); o[3] = __any(t == 1) + __all(t < 20);
+o[0] = __syncthreads_count(t > 5); o[1] = __syncthreads_and(t < 48) + 2 * __syncthreads_and(t); o[2] = __syncthreads_or(t == 40); o[3] = __half2float(__shfl_xor_sync(~0u, __float2half(v), 1));
+"""
+NUMBERS = """
+unsigned u = v * 2654435761u; o[0] = __popc(u); o[1] = __clz((int)(u >> t % 32)); o[2] = __ffs((int)(u << t % 32)); o[3] = __clz(0) + __ffs(0) + __popc(~0u);
+unsigned long long w = v * 0x9E3779B97F4A7C15ull; o[0] = __popcll(w); o[1] = __clzll((long long)(w >> t)); o[2] = __clzll(0); o[3] = (int)labs(-3L * t) + (int)llabs(-5LL * t);
+double d = (t - 7) * 0.5; o[0] = lround(d) + 100 * lrint(d); o[1] = llround(d) + 100 * llrint(d); o[2] = lroundf(d) + 100 * lrintf(d); o[3] = llroundf(d) + 100 * llrintf(d);
+float f = t == 3 ? 0.0f / (t - 3) : t == 4 ? 1.0f / (t - 4) : t; o[0] = isnan(f); o[1] = isinf(f); o[2] = std::isfinite(f); o[3] = (int)(100 * rsqrtf(v + 1.f)) + (int)(100 * rsqrt(v + 2.0));
+float g = v * 0.7f; o[0] = __float_as_int(g); o[1] = (int)__int_as_float(o[0]); o[2] = __float_as_uint(g) >> 20; o[3] = __ulonglong_as_double(__double_as_longlong(3.0 * t));
+float x = v + 1; int i = *(int*)&x; i = 0x5f3759df - (i >> 1); o[0] = 1000 * *(float*)&i; *(unsigned*)&x |= 0x80000000u; o[1] = x; o[2] = 0; o[3] = 0;
+__half a = __float2half(v * 0.25f), b = __int2half_rn(t); o[0] = 8 * __half2float(__hmax(a, b)); o[1] = 8 * __half2float(__hmin(a, b)); o[2] = __half2float(__hfma(a, b, a)); o[3] = 8 * __half2float(__hsub(__hadd(a, b), __hmul(a, b)));
+__half h = __float2half(v * 0.25f), none = __float2half(0.0f / (t - t)); o[0] = __half_as_ushort(h) + __half_as_short(h); o[1] = 4 * __half2float(__ushort_as_half(__half_as_ushort(h))); o[2] = 4 * __half2float(__hmax(h, none)); o[3] = 4 * __half2float(__hmin(none, h));
+__nv_bfloat16 p = __float2bfloat16(v * 0.3f), q = __float2bfloat16_rn(t * 1.7f); o[0] = 100 * __bfloat162float(__hadd(p, q)); o[1] = 100 * __bfloat162float(__hmul(p, q)); o[2] = 0; o[3] = 0;
+"""
+
+
+@pytest.mark.parametrize("lines", [EXCHANGES, NUMBERS], ids=["between threads", "of numbers"])
+def test_device_functions_are_the_same_in_both_executors(run, lines):
+    lines = lines.strip().splitlines()
+    body = "".join(f"{{ int* o = out + {4 * i} + {4 * len(lines)} * t; {line} }}\n" for i, line in enumerate(lines))
+    text = f"""#include <cmath>
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+__global__ void k(int* out, const int* in) {{ int t = threadIdx.x, v = in[t];
+{body} }}
+int main() {{ int n = 48, all = {48 * 4 * len(lines)}; int h[{48 * 4 * len(lines)}]; for (int i = 0; i < n; i++) h[i] = (i * 7 + 3) % 101;
+  int *in, *out; cudaMalloc(&in, n * 4); cudaMalloc(&out, all * 4); cudaMemcpy(in, h, n * 4, cudaMemcpyHostToDevice);
+  k<<<1, n>>>(out, in); cudaMemcpy(h, out, all * 4, cudaMemcpyDeviceToHost);
+  for (int i = 0; i < all; i++) printf("%d%c", h[i], i % 4 == 3 ? '\\n' : ' '); cudaFree(in); cudaFree(out); }}"""
+    interpreted, compiled = run(text, interpret=100.0), run(text, interpret=0.0)
+    assert (interpreted.ended, interpreted.faults, compiled.faults) == ("exit", [], []), interpreted.message
+    assert compiled.launches[0]["compiled_blocks"] == 1 > interpreted.launches[0].get("compiled_blocks", 0)
+    rows = [out.output.splitlines() for out in (interpreted, compiled)]
+    wrong = [
+        (lines[i % len(lines)], i // len(lines), *pair)
+        for i, pair in enumerate(zip(*rows, strict=True))
+        if pair[0] != pair[1]
+    ]
+    assert not wrong, wrong[:3]

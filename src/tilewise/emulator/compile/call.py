@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator.compile.closures import ClosureCompiler
-from tilewise.emulator.compile.intrinsics import COMMON, FIXED, REAL
+from tilewise.emulator.compile.intrinsics import COMMON, CONVERSIONS, REAL
 from tilewise.emulator.compile.operand import Closure, Operand
-from tilewise.emulator.compile.warp_call import warp_call
+from tilewise.emulator.machine import warp
 from tilewise.emulator.machine.atomics import ATOMICS, atomic
 from tilewise.emulator.machine.barrier import GRID, barrier, warp_barrier
 from tilewise.emulator.machine.context import Context
@@ -112,8 +112,8 @@ class CallCompiler(ClosureCompiler):
             return self.atomic(node, name)
         if name in ("__ldg", "__ldcg", "__ldca", "__ldcs") and len(node.arguments) == 1:
             return self.load(self.through(self.expr(node.arguments[0]), node))
-        if name.startswith(("__shfl", "__any", "__all", "__ballot", "__reduce_", "__activemask", "__syncthreads_")):
-            return warp_call(self, node, name)
+        if name in ("__from_lane", "__ballot_sync", "__activemask", "__count_in_block"):
+            return self.exchange(node, name)
         if name in BUILT_IN and not node.arguments:
             return self.constant_value(BUILT_IN[name], types.DOUBLE if name == "__builtin_inf" else types.FLOAT)
         if name.startswith("make_") and name[5:] in self.table.entities.classes:
@@ -127,15 +127,13 @@ class CallCompiler(ClosureCompiler):
 
     def intrinsic(self, node: tree.Call, name: str) -> Operand | None:
         real = REAL.get(name) or REAL.get(name.removesuffix("f"))
-        count = len(FIXED[name][0]) if name in FIXED else (COMMON.get(name) or real or (None,))[0]
+        count = 1 if name in CONVERSIONS else (COMMON.get(name) or real or (None,))[0]
         if count is None:
             return None
-        values = [self.expr(a) for a in node.arguments]
-        if len(values) != count:
-            raise self.refuse(f"{name} takes {count} arguments, {len(values)} are given", node)
-        if name in FIXED:
-            parameters, result, function = FIXED[name]
-            return self.apply(function, list(parameters), result, values, node)
+        values = self.arguments(node, name, count)
+        if name in CONVERSIONS:
+            parameter, result = CONVERSIONS[name]
+            return self.converted(self.converted(values[0], parameter, node), result, node)
         kinds = [self.arithmetic(v, a) for v, a in zip(values, node.arguments, strict=True)]
         if name in COMMON:
             type_ = types.promote(kinds[0]) if count == 1 else types.common(*kinds)
@@ -160,7 +158,30 @@ class CallCompiler(ClosureCompiler):
             run = lambda c: function(*[f(c) for f in fns])  # noqa: E731
         return self.folded(Operand.of(result, run, *ready), *ready)
 
+    def arguments(self, node: tree.Call, name: str, count: int) -> list[Operand]:
+        if len(node.arguments) != count:
+            raise self.refuse(f"{name} takes {count} arguments, {len(node.arguments)} are given", node)
+        return [self.expr(a) for a in node.arguments]
+
     # -- synchronisation, atomics, printing
+
+    def exchange(self, node: tree.Call, name: str) -> Operand:
+        """What the shipped shuffles, votes and reductions of a warp or block are written with."""
+        if name == "__activemask":
+            return Operand(types.UINT, lambda c: warp.ballot(c, np.uint32(2**32 - 1), np.bool_(True)), pure=False)
+        values = self.arguments(node, name, 1 if name == "__count_in_block" else 2)
+        fns = [v.fn if isinstance(v.type, Scalar) else self.converted(v, types.INT, node).fn for v in values]
+        if name == "__from_lane":
+            return Operand.of(values[0].type, lambda c: warp.from_lane(c, fns[0](c), fns[1](c)), values[0], pure=False)
+        if name == "__ballot_sync":
+            return Operand(types.UINT, lambda c: warp.ballot(c, fns[0](c), fns[1](c)), pure=False)
+        span = (self.call_site or node).span
+
+        def count(c: Context) -> Any:
+            barrier(c, span)
+            return warp.count_in_block(c, fns[0](c))
+
+        return Operand(types.INT, count, pure=False)
 
     def fence(self, node: tree.Call, name: str, grid: bool = False) -> Operand:
         span = (self.call_site or node).span
@@ -184,13 +205,12 @@ class CallCompiler(ClosureCompiler):
 
     def atomic(self, node: tree.Call, name: str) -> Operand:
         count, function = ATOMICS[name]
-        if len(node.arguments) != count:
-            raise self.refuse(f"{name} takes {count} arguments, {len(node.arguments)} are given", node)
-        place = self.through(self.expr(node.arguments[0]), node)
+        target, *given = self.arguments(node, name, count)
+        place = self.through(target, node)
         if not isinstance(place.type, Scalar):
             raise self.refuse(f"{name} on {place.type} is not supported", node)
         self.note_store(place)
-        values = [self.converted(self.expr(a), place.type, a) for a in node.arguments[1:]]
+        values = [self.converted(v, place.type, a) for v, a in zip(given, node.arguments[1:], strict=True)]
         locate, fns, site = self.locator(place), [v.fn for v in values], place.site
 
         def run(c: Context) -> Any:

@@ -15,7 +15,7 @@ from tilewise.emulator.machine.access import INTP, Site, beyond
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.findings import Kind
 from tilewise.emulator.machine.leaves import dtypes_of, leaves, numeric
-from tilewise.emulator.machine.memory import UNSET, ZERO, Buffer, Cells, Pointer, merge
+from tilewise.emulator.machine.memory import UNSET, ZERO, Buffer, Cells, Pointer, as_dtype, merge
 from tilewise.emulator.machine.program import Variable
 from tilewise.emulator.parse.types import Pointer as PointerTo
 from tilewise.emulator.parse.types import Scalar, Type
@@ -306,7 +306,9 @@ def check_cells(c: Context, site: Site, cells: Cells, index: Any, count: int) ->
 def pointer_load(c: Context, site: Site, located: Any, type_: Type, dtypes: list[Any]) -> Any:
     memory, index, row, symbol, guessed = located
     if isinstance(memory, Cells):
-        return cells_load(c, site, (memory, check_cells(c, site, memory, index, len(dtypes))), type_)
+        held = cells_load(c, site, (memory, check_cells(c, site, memory, index, len(dtypes))), type_)
+        seen = zip(unpack(type_, held), dtypes, strict=True)
+        return pack(type_, [as_dtype(value, dtype, memory.name) for value, dtype in seen])
     if dtypes[0] is None:
         raise EngineError(f"line {site.span.line}: arrays of pointers are not supported")
     return pack(type_, load_store.read(c, site, memory, index, row, symbol, guessed, dtypes))
@@ -316,7 +318,10 @@ def pointer_store(c: Context, site: Site, located: Any, type_: Type, value: Any)
     memory, index, row, symbol, guessed = located
     values = unpack(type_, value)
     if isinstance(memory, Cells):
-        cells_store(c, (memory, check_cells(c, site, memory, index, len(values))), type_, value)
+        index = check_cells(c, site, memory, index, len(values))
+        first = 0 if isinstance(index, np.ndarray) else int(index)
+        values = [as_dtype(v, memory.dtypes[first + i], memory.name) for i, v in enumerate(values)]
+        cells_store(c, (memory, index), type_, pack(type_, values))
         return
     load_store.write(c, site, memory, index, row, symbol, guessed, values)
 

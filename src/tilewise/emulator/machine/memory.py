@@ -168,6 +168,15 @@ class Pointer:
         return self.offset < NULL // 2
 
 
+def as_dtype(value: Value, dtype: Any, name: str) -> Value:
+    """The bits of a cell as another type."""
+    if not isinstance(value, (np.generic, np.ndarray)) or dtype is None or value.dtype == dtype:
+        return value
+    if value.dtype.itemsize != dtype.itemsize:
+        raise EngineError(f"{name} holds {value.dtype} and is used as {dtype}, of another size")
+    return value.view(dtype)
+
+
 def merge(mask: Any, new: Value, old: Value) -> Value:
     """`select` for any value, also pointers and structs (tuples of leaves)."""
     if isinstance(new, Pointer):

@@ -244,8 +244,8 @@ long abs(long x) { return x < 0 ? -x : x; }
 long long abs(long long x) { return x < 0 ? -x : x; }
 double abs(double x) { return __builtin_fabs(x); }
 float abs(float x) { return __builtin_fabsf(x); }
-long labs(long x) { return x < 0 ? -x : x; }
-long long llabs(long long x) { return x < 0 ? -x : x; }
+__host__ __device__ long labs(long x) { return x < 0 ? -x : x; }
+__host__ __device__ long long llabs(long long x) { return x < 0 ? -x : x; }
 double fabs(double x) { return __builtin_fabs(x); }
 float fabs(float x) { return __builtin_fabsf(x); }
 float fabsf(float x) { return __builtin_fabsf(x); }
@@ -266,12 +266,13 @@ double pow(float x, double n) { return pow((double)x, n); }
 double fma(double x, double y, double z);
 float fmaf(float x, float y, float z);
 double ldexp(double x, int n);
-long lround(double x) { return (long)round(x); }
-long lroundf(float x) { return (long)roundf(x); }
-long lrint(double x) { return (long)rint(x); }
-bool isnan(double x) { return x != x; }
-bool isinf(double x) { return __builtin_fabs(x) > 1.7976931348623157e308; }
-bool isfinite(double x) { return __builtin_fabs(x) <= 1.7976931348623157e308; }
+__host__ __device__ long lround(double x) { return (long)round(x); }
+__host__ __device__ long lroundf(float x) { return (long)roundf(x); }
+__host__ __device__ long lrint(double x) { return (long)rint(x); }
+__host__ __device__ long lrintf(float x) { return (long)rintf(x); }
+__host__ __device__ bool isnan(double x) { return x != x; }
+__host__ __device__ bool isinf(double x) { return fabs(x) > 1.7976931348623157e308; }
+__host__ __device__ bool isfinite(double x) { return fabs(x) <= 1.7976931348623157e308; }
 bool signbit(double x) { return copysign(1.0, x) < 0; }
 float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
 double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }

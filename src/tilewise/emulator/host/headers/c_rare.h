@@ -12,8 +12,10 @@ int __errno_value = 0;
 double remainder(double x, double y);
 double nan(const char* text) { return __builtin_nanf(); }
 float nanf(const char* text) { return __builtin_nanf(); }
-long long llround(double x) { return (long long)round(x); }
-long long llrint(double x) { return (long long)rint(x); }
+__host__ __device__ long long llround(double x) { return (long long)round(x); }
+__host__ __device__ long long llroundf(float x) { return (long long)roundf(x); }
+__host__ __device__ long long llrint(double x) { return (long long)rint(x); }
+__host__ __device__ long long llrintf(float x) { return (long long)rintf(x); }
 double modf(double x, double* whole) { *whole = trunc(x); return copysign(x - *whole, x); }
 float modff(float x, float* whole) { *whole = truncf(x); return copysignf(x - *whole, x); }
 double frexp(double x, int* e) {

@@ -33,7 +33,7 @@ __device__ int __count_in_block(int p) {
 }
 __device__ int __syncthreads_count(int p) { return __count_in_block(p); }
 __device__ int __syncthreads_or(int p) { return __count_in_block(p) != 0; }
-__device__ int __syncthreads_and(int p) { return __count_in_block(p) == (int)(blockDim.x * blockDim.y * blockDim.z); }
+__device__ int __syncthreads_and(int p) { return __count_in_block(!p) == 0; }
 
 template <class T> __device__ T __from_lane(T v, int lane) {
     int t = __thread_number(); *(T*)(__lane_values + t) = v; __wait(2);
@@ -59,9 +59,12 @@ __device__ int __any_sync(unsigned int m, int p) { return __ballot_sync(m, p) !=
 __device__ int __all_sync(unsigned int m, int p) { return __ballot_sync(m, !p) == 0; }
 __device__ int __any(int p) { return __ballot_sync(0xffffffff, p) != 0; }
 __device__ int __all(int p) { return __ballot_sync(0xffffffff, !p) == 0; }
-template <class T> __device__ T __reduce_add_sync(unsigned int m, T v) { for (int d = 16; d; d /= 2) v += __shfl_xor_sync(m, v, d); return v; }
-template <class T> __device__ T __reduce_max_sync(unsigned int m, T v) { for (int d = 16; d; d /= 2) { T o = __shfl_xor_sync(m, v, d); if (v < o) v = o; } return v; }
-template <class T> __device__ T __reduce_min_sync(unsigned int m, T v) { for (int d = 16; d; d /= 2) { T o = __shfl_xor_sync(m, v, d); if (o < v) v = o; } return v; }
+#define __REDUCE(name, step) template <class T> __device__ T __reduce##name##sync(unsigned int m, T v) { \
+        unsigned int who = __ballot_sync(m, 1); T r = __from_lane(v, __ffs(who) - 1); \
+        while (who &= who - 1) { T o = __from_lane(v, __ffs(who) - 1); step; } \
+        return r; }
+__REDUCE(_add_, r += o) __REDUCE(_min_, if (o < r) r = o) __REDUCE(_max_, if (r < o) r = o)
+__REDUCE(_and_, r &= o) __REDUCE(_or_, r |= o) __REDUCE(_xor_, r ^= o)
 
 #define __ATOMIC(T) \
     __device__ T atomicAdd(T* p, T v) { T o = *p; *p = o + v; return o; } \
@@ -117,11 +120,14 @@ __device__ int __mul24(int a, int b) { return ((a << 8) >> 8) * ((b << 8) >> 8);
 __device__ unsigned int __umul24(unsigned int a, unsigned int b) { return ((a << 8) >> 8) * ((b << 8) >> 8); }
 __device__ int __mulhi(int a, int b) { return (int)((long)a * b >> 32); }
 __device__ unsigned int __umulhi(unsigned int a, unsigned int b) { return (unsigned int)((unsigned long)a * b >> 32); }
-__device__ int __popc(unsigned int x) { int n = 0; while (x) { x &= x - 1; ++n; } return n; }
-__device__ int __popcll(unsigned long long x) { int n = 0; while (x) { x &= x - 1; ++n; } return n; }
-__device__ int __clz(int x) { unsigned int u = x; int n = 32; while (u) { u >>= 1; --n; } return n; }
-__device__ int __clzll(long long x) { unsigned long long u = x; int n = 64; while (u) { u >>= 1; --n; } return n; }
-__device__ int __ffs(int x) { unsigned int u = x; if (!u) return 0; int n = 1; while (!(u & 1)) { u >>= 1; ++n; } return n; }
+__device__ int __popc(unsigned int x) {
+    x -= x >> 1 & 0x55555555u; x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+    return (int)(((x + (x >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24);
+}
+__device__ int __popcll(unsigned long long x) { return __popc((unsigned int)x) + __popc((unsigned int)(x >> 32)); }
+__device__ int __clz(int n) { unsigned int x = n; x |= x >> 1; x |= x >> 2; x |= x >> 4; x |= x >> 8; x |= x >> 16; return 32 - __popc(x); }
+__device__ int __clzll(long long x) { int high = (int)(x >> 32); return high ? __clz(high) : 32 + __clz((int)x); }
+__device__ int __ffs(int x) { return x ? 32 - __clz(x & -x) : 0; }
 __device__ unsigned int __brev(unsigned int x) { unsigned int r = 0; for (int i = 0; i < 32; ++i) { r = r << 1 | (x & 1); x >>= 1; } return r; }
 __device__ int __float2int_rn(float x) { return (int)rintf(x); }
 __device__ int __float2int_rz(float x) { return (int)x; }
@@ -136,6 +142,7 @@ __device__ float __int_as_float(int x) { return *(float*)&x; }
 __device__ float __uint_as_float(unsigned int x) { return *(float*)&x; }
 __device__ long long __double_as_longlong(double x) { return *(long long*)&x; }
 __device__ double __longlong_as_double(long long x) { return *(double*)&x; }
+__device__ double __ulonglong_as_double(unsigned long long x) { return *(double*)&x; }
 // of cuda_pipeline.h: copied at once; instrumented kernels report who touches the bytes before the wait
 template <class T> __device__ void __pipeline_memcpy_async(T* to, const T* from, size_t size, size_t zeros = 0) {
     for (size_t i = 0; i < size / sizeof(T); ++i) if (i < (size - zeros) / sizeof(T)) to[i] = from[i]; else to[i] = T();

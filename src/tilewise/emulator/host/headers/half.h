@@ -35,10 +35,14 @@ __host__ __device__ __half operator-(__half a) { __half h; h._bits = a._bits ^ 0
 __device__ bool __hge(__half a, __half b) { return __half2float(a) >= __half2float(b); }
 __device__ bool __hle(__half a, __half b) { return __half2float(a) <= __half2float(b); }
 __device__ bool __heq(__half a, __half b) { return __half2float(a) == __half2float(b); }
-__device__ __half __hmax(__half a, __half b) { return __half2float(a) > __half2float(b) ? a : b; }
-__device__ __half __hmin(__half a, __half b) { return __half2float(a) < __half2float(b) ? a : b; }
+__device__ __half __hmax(__half a, __half b) { return __float2half(fmaxf(__half2float(a), __half2float(b))); }
+__device__ __half __hmin(__half a, __half b) { return __float2half(fminf(__half2float(a), __half2float(b))); }
 __device__ __half __hneg(__half a) { return -a; }
 __device__ __half __habs(__half a) { __half h; h._bits = a._bits & 0x7fff; return h; }
+__device__ __half __ushort_as_half(unsigned short x) { return *(__half*)&x; }
+__device__ __half __short_as_half(short x) { return *(__half*)&x; }
+__device__ unsigned short __half_as_ushort(__half x) { return *(unsigned short*)&x; }
+__device__ short __half_as_short(__half x) { return *(short*)&x; }
 __device__ __half hexp(__half a) { return __float2half(expf(__half2float(a))); }
 __device__ __half hlog(__half a) { return __float2half(logf(__half2float(a))); }
 __device__ __half hsqrt(__half a) { return __float2half(sqrtf(__half2float(a))); }
