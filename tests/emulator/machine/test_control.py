@@ -143,3 +143,15 @@ def test_dynamic_shared_memory_from_the_launch(blocks):
     }
     """
     assert check(text, shape=(4 * blocks,) * 3).ok
+
+
+def test_a_trap_and_a_failing_assert_are_faults_of_the_threads_that_reach_them():
+    text = (
+        "#include <cassert>\n__global__ void k(int* o, int n) { int i = threadIdx.x; assert(i < n);\n"
+        "o[i] = i; __threadfence(); if (i == 6) __trap();\n__syncthreads(); __syncwarp(); }"
+    )
+    report = simt.launch(text, "k", (1,), (8,), [np.zeros(8, np.int32), 5], checks=True)
+    assert [(f.kind, f.line, f.count) for f in report.findings] == [("assertion", 2, 3), ("assertion", 3, 1)]
+    assert report.counters["barriers"] == 1
+    with pytest.raises(KernelError, match="__syncthreads takes 0 arguments, 1 are given"):
+        simt.launch(text.replace("__syncthreads()", "__syncthreads(i)"), "k", (1,), (8,), [np.zeros(8, np.int32), 5])

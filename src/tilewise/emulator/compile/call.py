@@ -19,6 +19,7 @@ from tilewise.emulator.machine.formatting import formatted
 from tilewise.emulator.machine.leaves import dtype_of
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Record, Scalar, Type
+from tilewise.emulator.source.source import Span
 
 BUILT_IN = {
     "__builtin_inff": np.float32("inf"),
@@ -97,15 +98,12 @@ class CallCompiler(ClosureCompiler):
     def builtin(self, node: tree.Call, name: str) -> Operand | None:
         """CUDA's own functions."""
         if name == "__wait" and self.call_site is not None:  # in shipped headers
-            kind = self.constant(node.arguments[0])
-            self.waits_for_grid |= kind == GRID
-            name = "__syncthreads" if kind in (1, GRID) else "__syncwarp"
-            return self.fence(node.updated(arguments=[]), name, kind == GRID)
+            return self.wait(self.constant(node.arguments[0]), self.call_site.span)
+        if name == "__assert_failed":
+            return self.assertion((self.call_site or node).span)
         if name in ("__async_copy", "__async_commit", "__async_wait"):  # `run` looks for missing waits
             self.copies_asynchronously = True
             return Operand(types.VOID, lambda c: np.int32(0), pure=False)
-        if name in ("__syncthreads", "__syncwarp", "__threadfence", "__threadfence_block", "__trap"):
-            return self.fence(node, name)
         if name == "printf":
             return self.printf(node)
         if name in ATOMICS:
@@ -183,25 +181,18 @@ class CallCompiler(ClosureCompiler):
 
         return Operand(types.INT, count, pure=False)
 
-    def fence(self, node: tree.Call, name: str, grid: bool = False) -> Operand:
-        span = (self.call_site or node).span
-        if name == "__syncthreads":
-            if node.arguments:
-                raise self.refuse("__syncthreads takes no argument", node)
+    def wait(self, kind: int, span: Span) -> Operand:
+        """A barrier of the block, the grid or a warp."""
+        self.waits_for_grid |= kind == GRID
 
-            def sync(c: Context) -> Any:
-                barrier(c, span, grid)
-                return np.int32(0)
-
-            return Operand(types.VOID, sync, pure=False)
-        if name == "__syncwarp":
-
-            def sync_warp(c: Context) -> Any:
+        def run(c: Context) -> Any:
+            if kind in (1, GRID):
+                barrier(c, span, kind == GRID)
+            else:
                 warp_barrier(c)
-                return np.int32(0)
+            return np.int32(0)
 
-            return Operand(types.VOID, sync_warp, pure=False)
-        return Operand(types.VOID, lambda c: np.int32(0), pure=False)
+        return Operand(types.VOID, run, pure=False)
 
     def atomic(self, node: tree.Call, name: str) -> Operand:
         count, function = ATOMICS[name]
@@ -247,19 +238,14 @@ class CallCompiler(ClosureCompiler):
 
         return Operand(types.INT, run, pure=False)
 
-    def assertion(self, condition: Operand, node: tree.Node) -> Operand:
-        fn, span = condition.fn, node.span
-
+    def assertion(self, span: Span) -> Operand:
         def run(c: Context) -> Any:
-            failed = ~np.broadcast_to(np.asarray(fn(c)), (c.n,))
-            if c.mask is not None:
-                failed = failed & c.mask
-            lanes = np.flatnonzero(failed)
+            lanes = c.active_lanes()
             if len(lanes):
                 c.collector.add(c, Kind.ASSERTION, span, lanes, access="assert")
             return np.int32(0)
 
-        return Operand(types.VOID, run, pure=False)
+        return Operand(types.INT, run, pure=False)  # as (void)0, the other branch of the macro
 
     # -- values of structs
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,16 +27,7 @@ def cells_of_bytes(c: Context, bytes_: Any, cell: Any) -> Any:
     return bytes_ // cell.itemsize
 
 
-def is_assertion(node: Any) -> bool:
-    """Whether it is the failing branch of the macro `assert`."""
-    return (
-        isinstance(node, tree.Call) and isinstance(node.function, tree.Name) and node.function.name == "__assert_failed"
-    )
-
-
 class OperatorCompiler(AssignCompiler):
-    assertion: Callable[[Operand, tree.Node], Operand]
-
     def condition(self, node: Any) -> Operand:
         return self.converted(self.expr(node), BOOL, node)
 
@@ -211,8 +201,6 @@ class OperatorCompiler(AssignCompiler):
 
     def ternary(self, node: tree.Ternary) -> Operand:
         condition = self.condition(node.condition)
-        if is_assertion(node.no):
-            return self.assertion(condition, node)
         yes, no = self.expr(node.yes), self.expr(node.no)
         if isinstance(yes.type, Scalar) and isinstance(no.type, Scalar):
             type_: Type = types.common(yes.type, no.type) if yes.type != no.type else yes.type
