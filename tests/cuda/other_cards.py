@@ -191,7 +191,7 @@ def limit(torch, machine, bits):
     name, times = str(bits.dtype).removeprefix("torch."), 2000
     dtype = _dtype(name)
     head = f"typedef {'int' if name == 'int8' else 'float'} Sum;\n"
-    text = head + product_of_fragments(dtype, ATOMS[name].k, generation(machine.arch)) + LIMIT
+    text = head + product_of_fragments(dtype, generation(machine.arch)) + LIMIT
     given = (Address("M"), Address("P"), ctypes.c_int(times))
     launch = Launch.of(text, "limit", (machine.units,), (256,), given)
     launcher, out = Launcher(Recipe((launch,)), "cuda:0"), torch.zeros(16, device="cuda")

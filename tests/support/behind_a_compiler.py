@@ -28,6 +28,7 @@ AMPERE = Path(__file__).with_name("mma_shim.h")
 
 def on_hopper(text):
     """The text of a kernel of Hopper's instructions with those that are done on the host."""
+    text = text.replace(kernel_text("shared/cluster.cuh"), "")  # which the shim has, too
     text = text.replace(kernel_text("shared/ptx.cuh"), f'#include "{HOPPER}"\n')
     text = text.replace("extern __shared__ char memory[];", "char* memory = (char*)::memory;")
     narrowing = r'asm\("cvt\.rn\.(bf16|f16)x2\.f32 %0, %1, %2;".*?\);'

@@ -16,7 +16,7 @@ from tilewise.core.epilogue import Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem
 from tilewise.kernels.mma_gemm.family import HalfDots
-from tilewise.kernels.mma_gemm.half_dots.model import TILES
+from tilewise.kernels.mma_gemm.half_dots.model import WIDTHS
 from tilewise.kernels.mma_gemm.text import render_half_dots
 from tilewise.kernels.recipes import recipe_of
 from tilewise.system.cache import DiskCache
@@ -58,14 +58,16 @@ def drawn(rng, dtype, width, accumulate):
 def test_random_products_among_poison(tmp_path_factory, dtype):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
-    accumulate, tile = bool(rng.integers(2)), TILES[int(rng.integers(len(TILES)))]
+    accumulate, width = bool(rng.integers(2)), WIDTHS[int(rng.integers(len(WIDTHS)))]
     for _ in range(sample_size(8)):
-        problem, M, N, P, around = drawn(rng, dtype, tile.width, accumulate)
+        problem, M, N, P, around = drawn(rng, dtype, width, accumulate)
         choice = [
-            config for config in HalfDots().configurations(problem, H200) if config.cluster == 1 and config.tile == tile
+            config
+            for config in HalfDots().configurations(problem, H200)
+            if config.cluster == 1 and config.width == width
         ]
         if not choice:
-            continue  # fewer lines than this tile is for
+            continue  # fewer lines than this width is for
         config, before = choice[int(rng.integers(len(choice)))], around.copy()
         case = f"seed {seed}: {problem.shape} {dtype} {config} {problem}"
         with np.errstate(invalid="ignore"):
@@ -78,5 +80,5 @@ def test_random_products_among_poison(tmp_path_factory, dtype):
 
 
 def test_a_sample_compiles(tmp_path):
-    text = render_half_dots(dtype_of(BF16), TILES[0], True, Epilogue(2.0, dtype_of(BF16), "gelu"))
+    text = render_half_dots(dtype_of(BF16), WIDTHS[0], True, Epilogue(2.0, dtype_of(BF16), "gelu"))
     assert compile_source(text, "sm_90a", DiskCache("cubin", tmp_path))[:4] == b"\x7fELF"

@@ -15,7 +15,7 @@ from tilewise.kernels.family import fused_notes
 from tilewise.kernels.mma_gemm import recipe
 from tilewise.kernels.mma_gemm.direct_half import model as half
 from tilewise.kernels.mma_gemm.half_dots import model as dots
-from tilewise.kernels.mma_gemm.half_dots.model import MOST_FEW, TILES, DotsConfig
+from tilewise.kernels.mma_gemm.half_dots.model import MOST_FEW, WIDTHS, DotsConfig
 from tilewise.kernels.mma_gemm.short_k import model as short
 from tilewise.kernels.mma_gemm.sliced_k import model as sliced
 from tilewise.kernels.mma_gemm.text import render_direct_half, render_half_dots, render_short_k, render_sliced
@@ -112,7 +112,7 @@ class HalfDots(HalvesAnywhere):
         return f"{config.geometry.rows}x{config.geometry.cols}"
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        return (render_half_dots.key(problem.dtype, tile, epilogue=problem.epilogue) for tile in TILES)
+        return (render_half_dots.key(problem.dtype, width, epilogue=problem.epilogue) for width in WIDTHS)
 
 
 class DirectHalf(HalvesAnywhere):

@@ -97,7 +97,7 @@ def of_half_dots(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         *_strides(given.P, config.swapped), count, p.k, length, config.classes, config.slices, config.stage(p.k),
         config.swapped, log_lanes,
     )  # fmt: skip
-    source = render_half_dots.key(p.dtype, config.tile, p.accumulate, p.epilogue)
+    source = render_half_dots.key(p.dtype, config.width, p.accumulate, p.epilogue)
     arguments = lines, epilogue_argument(p.epilogue, "float32", given.bias)
     grid, shared = (config.blocks(length),), config.shared_bytes(p.k)
     return [Launch.of(source, plan.kernel, grid, (32 * WARPS,), arguments, shared, cluster=config.cluster)]

@@ -7,8 +7,7 @@ from tilewise.algebra.to_cuda import c_name
 from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.mma_gemm.direct_half.model import HalfTile
-from tilewise.kernels.mma_gemm.half_dots.model import WARPS as DOTS_WARPS
-from tilewise.kernels.mma_gemm.half_dots.model import DotsTile
+from tilewise.kernels.mma_gemm.half_dots import model as half_dots
 from tilewise.kernels.mma_gemm.short_k import model as short_k
 from tilewise.kernels.mma_gemm.sliced_k.model import MOST_WARPS, SlicedTile
 from tilewise.kernels.shared.epilogue import render_epilogue
@@ -37,7 +36,7 @@ def render_sliced(dtype: DType, tile: SlicedTile, arch: int) -> str:
         macros,
         f"typedef {c_name(dtype)} Element;",
         "#define PITCH (TN + 16 / SIZE)  // of a tile's sums: rows start in different banks",
-        product_of_fragments(dtype, 8, arch) if tensor else "",
+        product_of_fragments(dtype, arch) if tensor else "",
         "shared/cluster.cuh shared/dependent_launch.cuh mma_gemm/copies.cuh mma_gemm/sliced_k/operand.cuh",
         cores,
         "mma_gemm/sliced_k/sliced_k.cu",
@@ -62,7 +61,7 @@ def render_short_k(dtype: DType, held: short_k.Held) -> str:
         macros,
         f"typedef {'unsigned short' if size == 2 else c_name(dtype)} Element;",
         render_numbers(sum_of(dtype), dtype, accumulate=False),
-        product_of_fragments(dtype, short_k.step_of(dtype), 80),
+        product_of_fragments(dtype, 80),
         "shared/dependent_launch.cuh mma_gemm/short_k/short_k.cu",
     )
 
@@ -71,12 +70,9 @@ DOTS_FILES = ("lines.cuh", "ends.cuh", "stores.cuh", "half_dots.cu")
 
 
 @KeyedRenderer
-def render_half_dots(dtype: DType, tile: DotsTile, accumulate: bool = False, epilogue: Epilogue = PLAIN) -> str:
+def render_half_dots(dtype: DType, width: int, accumulate: bool = False, epilogue: Epilogue = PLAIN) -> str:
     sums = DTYPES["float32"]
-    macros: dict[str, object] = {
-        "WARPS": DOTS_WARPS,
-        **of_tile(tile, "width", "ahead", "resident"),
-    }
+    macros = {"WARPS": half_dots.WARPS, "WIDTH": width, "AHEAD": half_dots.AHEAD, "RESIDENT": half_dots.RESIDENT}
     shared = "shared/dependent_launch.cuh", "shared/cluster.cuh", "shared/words.cuh", "shared/add_up.cuh"
     return assembled(
         f"// half_dots over {dtype}, sums in {sums}",
@@ -84,7 +80,7 @@ def render_half_dots(dtype: DType, tile: DotsTile, accumulate: bool = False, epi
         ELEMENT,
         render_numbers(sums, dtype, accumulate),
         render_epilogue(epilogue, sums),
-        product_of_fragments(dtype, 16, 80),
+        product_of_fragments(dtype, 80),
         *shared,
         *(f"mma_gemm/half_dots/{name}" for name in DOTS_FILES),
     )
@@ -113,7 +109,7 @@ def render_direct_half(
         ELEMENT,
         render_numbers(sums, dtype, accumulate),
         render_epilogue(epilogue, sums),
-        product_of_fragments(dtype, 16, 80),
+        product_of_fragments(dtype, 80),
         "shared/dependent_launch.cuh shared/words.cuh shared/cluster.cuh mma_gemm/direct_half/tile.cuh",
         "shared/add_up.cuh shared/cut.cuh mma_gemm/matrices.cuh mma_gemm/direct_half/direct_half.cu",
     )

@@ -8,29 +8,18 @@ static __device__ __forceinline__ int cluster_blocks() {
     return (int)blocks;
 }
 
-static __device__ __forceinline__ int cluster_rank() {
+static __device__ __forceinline__ unsigned cluster_rank() {
     unsigned rank = 0;
 #if __CUDA_ARCH__ >= 900
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
 #endif
-    return (int)rank;
-}
-
-static __device__ __forceinline__ void cluster_arrive() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
-#endif
-}
-
-static __device__ __forceinline__ void cluster_wait() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
-#endif
+    return rank;
 }
 
 static __device__ __forceinline__ void cluster_sync() {
-    cluster_arrive();
-    cluster_wait();
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+#endif
 }
 
 // The address of the same variable in the shared memory of another block of the cluster.

@@ -23,7 +23,7 @@ ATOMS = {
     "bfloat16": Atom("bf16", "f32", 16, AMPERE, AMPERE),
     "float16": Atom("f16", "f32", 16, TURING, AMPERE),
     "float32": Atom("tf32", "f32", 8, AMPERE, AMPERE),
-    "float64": Atom("f64", "f64", 4, AMPERE, 90),
+    "float64": Atom("f64", "f64", 8, AMPERE, 90),
     "int8": Atom("s8", "s32", 32, TURING, AMPERE),
     "uint8": Atom("u8", "s32", 32, TURING, AMPERE),
     "float8_e4m3fn": Atom("e4m3", "f32", 32, ADA, AMPERE),
@@ -42,10 +42,10 @@ ROUNDING = """static __device__ __forceinline__ void round_word(unsigned& word) 
 """
 
 
-def product_of_fragments(dtype: DType, step: int, arch: int, right: DType | None = None) -> str:
-    """`multiply`: adds the product of fragments, `step` of k, to 16 × 8 sums; `right`: N's dtype, if not M's."""
+def product_of_fragments(dtype: DType, arch: int, right: DType | None = None) -> str:
+    """`multiply`: adds the product of fragments to 16 × 8 sums; `right`: N's dtype, if not M's."""
     if dtype.itemsize == 8:
-        return _double_product(step, arch)
+        return _double_product(arch)
     atom, other = ATOMS[dtype.name], ATOMS[(right or dtype).name]
     shape, pieces = PIECES[atom.kind] if arch < atom.whole else (f"m16n8k{atom.k}", WHOLE)
     name = f"mma.sync.aligned.{shape}.row.col.{atom.sums}.{atom.kind}.{other.kind}.{atom.sums}"
@@ -69,28 +69,30 @@ def _instruction(name: str, letter: str, sums: tuple[int, ...], m: tuple[int, ..
 """
 
 
-def _double_product(step: int, arch: int) -> str:
+def _double_product(arch: int) -> str:
     """On Hopper one instruction; before, m8n8k4 for each eight rows and four of k."""
-    words_m, words_n = step // 2, step // 4
-    head = f"""static __device__ __forceinline__ void multiply(
-    double (&sums)[4], const double (&m)[{words_m}], const double (&n)[{words_n}])
+    head = """static __device__ __forceinline__ void multiply(
+    double (&sums)[4], const double (&m)[4], const double (&n)[2])
 """
     if arch >= 90:
-        of_m = ", ".join(f"%{4 + i}" for i in range(words_m))
-        of_n = ", ".join(f"%{4 + words_m + i}" for i in range(words_n))
-        given = ", ".join([f'"d"(m[{i}])' for i in range(words_m)] + [f'"d"(n[{i}])' for i in range(words_n)])
-        return f"""{head}{{
-    asm volatile("mma.sync.aligned.m16n8k{step}.row.col.f64.f64.f64.f64 "
-                 "{{%0, %1, %2, %3}}, {{{of_m}}}, {{{of_n}}}, {{%0, %1, %2, %3}};"
+        return (
+            head
+            + """{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+d"(sums[0]), "+d"(sums[1]), "+d"(sums[2]), "+d"(sums[3])
-                 : {given});
-}}
+                 : "d"(m[0]), "d"(m[1]), "d"(m[2]), "d"(m[3]), "d"(n[0]), "d"(n[1]));
+}
 """
-    return f"""{head}{{
+        )
+    return (
+        head
+        + """{
     #pragma unroll
-    for (int i = 0; i < {words_m}; ++i)
-        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {{%0, %1}}, {{%2}}, {{%3}}, {{%0, %1}};"
+    for (int i = 0; i < 4; ++i)
+        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
                      : "+d"(sums[i % 2 * 2]), "+d"(sums[i % 2 * 2 + 1])
                      : "d"(m[i]), "d"(n[i / 2]));
-}}
+}
 """
+    )

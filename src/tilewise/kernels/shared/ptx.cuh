@@ -148,16 +148,6 @@ static __device__ __forceinline__ void barrier_sync(int id, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-static __device__ __forceinline__ unsigned cluster_rank() {
-    unsigned rank;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-}
-
-static __device__ __forceinline__ void cluster_sync() {
-    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
-}
-
 // Four floats from the same address in the shared memory of a block of the cluster.
 static __device__ __forceinline__ float4 load_from_block(const float* here, unsigned rank) {
     float4 found;

@@ -27,33 +27,25 @@ CLUSTERS = (1, 2, 3, 4, 6, 8)  # blocks
 STAGE_BYTES = 72 * 1024  # of the few lines
 
 
-@dataclass(frozen=True)
-class DotsTile:
-    """Up to `width` few lines a block; warps prefetch `ahead` steps of the long operand; `resident` blocks a
-    multiprocessor."""
-
-    width: int
-    ahead: int = 4
-    resident: int = 2
-
-
-TILES = (DotsTile(8), DotsTile(16), DotsTile(32))  # none spills; 64 lines were the fastest in 4 of 24 products
-MOST_FEW = TILES[-1].width
+AHEAD, RESIDENT = 4, 2  # steps of the long operand that warps prefetch; blocks of a multiprocessor
+WIDTHS = 8, 16, 32  # few lines of a block, at most; none spills; 64 were the fastest in 4 of 24 products
+MOST_FEW = WIDTHS[-1]
 
 
 @dataclass(frozen=True)
 class DotsConfig:
-    """`swapped`: P has few columns, and M is the long operand. Every `classes`-th of its lines has the same
-    misalignment from 16 bytes. Split-K over `slices` of the warps and over the `cluster` blocks of a cluster."""
+    """Up to `width` few lines a block. `swapped`: P has few columns, and M is the long operand. Every `classes`-th of
+    its lines has the same misalignment from 16 bytes. Split-K over `slices` of the warps and over the `cluster` blocks
+    of a cluster."""
 
-    tile: DotsTile
+    width: int
     swapped: bool
     classes: int
     slices: int
     cluster: int = 1
 
     def spec(self) -> str:
-        return f"{self.tile.width}x{self.height} k/{self.slices} c{self.cluster}{' swapped' * self.swapped}"
+        return f"{self.width}x{self.height} k/{self.slices} c{self.cluster}{' swapped' * self.swapped}"
 
     @property
     def height(self) -> int:
@@ -62,13 +54,13 @@ class DotsConfig:
 
     def stage(self, k: int) -> int:
         """Steps of the few lines in shared memory: a multiple of what the warps take in a round."""
-        each, steps = self.tile.ahead * self.slices, math.ceil(steps_of(k) / self.cluster)
-        room = (STAGE_BYTES // (2 * self.tile.width) - 64) // (STEP * each)
+        each, steps = AHEAD * self.slices, math.ceil(steps_of(k) / self.cluster)
+        room = (STAGE_BYTES // (2 * self.width) - 64) // (STEP * each)
         return each * max(1, min(room, math.ceil(steps / each)))
 
     def shared_bytes(self, k: int) -> int:
         """Of the few lines, or the sums."""
-        width, height = self.tile.width, self.height
+        width, height = self.width, self.height
         few = 2 * width * (math.ceil(self.stage(k) * STEP / 64) * 64 + 32)
         return max(few, 4 * self.slices * (height * (width + 4) if self.swapped else width * (height + 4)))
 
@@ -77,7 +69,7 @@ class DotsConfig:
 
     @property
     def geometry(self) -> Geometry:
-        sides = (self.height, self.tile.width) if self.swapped else (self.tile.width, self.height)
+        sides = (self.height, self.width) if self.swapped else (self.width, self.height)
         return Geometry((32 * WARPS, 1), *sides, STEP, self.shared_bytes(STEP))
 
 
@@ -133,15 +125,15 @@ def sides(p: Problem) -> list[Side]:
 
 
 @lru_cache(maxsize=64)
-def _table(tile: DotsTile, classes: int, swapped: bool, units: int) -> tuple[tuple[DotsConfig, ...], Rows]:
+def _table(width: int, classes: int, swapped: bool, units: int) -> tuple[tuple[DotsConfig, ...], Rows]:
     """The configs, and of each: the lines of the long operand that a block has, slices of k, blocks of a cluster;
     seconds of a step alone, and of the sums of a block; rooms."""
     configs, rows = [], []
     for slices, cluster in product(SLICES, CLUSTERS):
-        config, room = DotsConfig(tile, swapped, classes, slices, cluster), rooms(units, cluster, tile.resident)
-        cells = tile.width * config.height
+        config, room = DotsConfig(width, swapped, classes, slices, cluster), rooms(units, cluster, RESIDENT)
+        cells = width * config.height
         sums = FIGURES.cell * cells / cluster + (FIGURES.cell_slice * cells * slices if slices > 1 else 0.0)
-        step = FIGURES.step + FIGURES.step_row * tile.width
+        step = FIGURES.step + FIGURES.step_row * width
         configs.append(config)
         rows.append((config.height, slices, cluster, step, sums, *padded(room)))
     return tuple(configs), Rows(rows)
@@ -157,7 +149,7 @@ def _given(p: Problem, side: Side, machine: Machine) -> Row:
 def tables(p: Problem, machine: Machine) -> list[Table]:
     made = []
     for side in sides(p):
-        tile = next(tile for tile in TILES if tile.width >= side.few)
-        every, rows = _table(tile, side.classes, side.swapped, machine.units)
+        width = next(width for width in WIDTHS if width >= side.few)
+        every, rows = _table(width, side.classes, side.swapped, machine.units)
         made.append(Table(expected, rows, _given(p, side, machine), every.__getitem__))
     return made

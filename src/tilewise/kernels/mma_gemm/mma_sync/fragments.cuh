@@ -58,12 +58,12 @@ static __device__ __forceinline__ unsigned lane_offset(int first)
 }
 
 // One fragment of 16 rows of M at `step`: k from step * STEP_K on. Transposed bytes are read for two fragments at a time.
-static __device__ __forceinline__ void read_rows(Word (*to)[WORDS_M], unsigned tile, unsigned lane, int step, int i)
+static __device__ __forceinline__ void read_rows(Word (*to)[4], unsigned tile, unsigned lane, int step, int i)
 {
     const int line = OperandM::LINE_BYTES;
 #if SIZE == 8
     #pragma unroll
-    for (int w = 0; w < WORDS_M; ++w) {
+    for (int w = 0; w < 4; ++w) {
         int k = step * STEP_K + w / 2 * 4;
         read_word(tile + (M_ALONG_K ? (lane ^ k * 8) + (i * 16 + w % 2 * 8) * line
                                     : (lane ^ i * 128 + w % 2 * 64) + k * line), to[0][w]);
@@ -92,20 +92,20 @@ static __device__ __forceinline__ void read_rows(Word (*to)[WORDS_M], unsigned t
 #endif
 #if ROUNDED == AS_READ
     #pragma unroll
-    for (int w = 0; w < WORDS_M; ++w) round_word(to[0][w]);
+    for (int w = 0; w < 4; ++w) round_word(to[0][w]);
 #endif
 }
 
 // Fragments `from` to `until` of 8 columns of N each; ldmatrix reads two at a time, transposed bytes are read by fours.
 static __device__ __forceinline__ void read_columns(
-    Word (&to)[COLS][WORDS_N], unsigned tile, unsigned lane, int step, int from, int until)
+    Word (&to)[COLS][2], unsigned tile, unsigned lane, int step, int from, int until)
 {
     const int line = OperandN::LINE_BYTES;
     #pragma unroll
     for (int j = from; j < until; ++j) {
 #if SIZE == 8
         #pragma unroll
-        for (int w = 0; w < WORDS_N; ++w) {
+        for (int w = 0; w < 2; ++w) {
             int k = step * STEP_K + w * 4;
             read_word(tile + (N_ALONG_K ? (lane ^ k * 8) + j * 8 * line : (lane ^ j * 64) + k * line), to[j][w]);
         }
@@ -137,7 +137,7 @@ static __device__ __forceinline__ void read_columns(
 #if ROUNDED == AS_READ
         if (!OperandN::BY_MATRIX || j % 2 == 0) {
             #pragma unroll
-            for (int w = 0; w < WORDS_N; ++w) {
+            for (int w = 0; w < 2; ++w) {
                 round_word(to[j][w]);
                 if (OperandN::BY_MATRIX) round_word(to[more][w]);
             }

@@ -19,8 +19,8 @@
 // Double-buffered fragments. ROLLING: one of M is read while the one before is multiplied, which takes few registers; else all
 // fragments of a step are read during the step before.
 struct Fragments {
-    Word M[2][ROLLING ? 1 : MATS][WORDS_M];
-    Word N[2][COLS][WORDS_N];
+    Word M[2][ROLLING ? 1 : MATS][4];
+    Word N[2][COLS][2];
 };
 
 // Waits for this thread's copies of the next tiles.
@@ -37,11 +37,11 @@ static __device__ __forceinline__ void finish_copies(const OperandM& from_m, con
 static __device__ __forceinline__ void round_read(Fragments& held, int buffer, int i) {
     static_assert(!ROLLING, "all of a step's fragments are there");
     #pragma unroll
-    for (int w = 0; w < WORDS_M; ++w) round_word(held.M[buffer][i][w]);
+    for (int w = 0; w < 4; ++w) round_word(held.M[buffer][i][w]);
     #pragma unroll
     for (int j = 2 * (COLS * i / MATS / 2); j < 2 * (COLS * (i + 1) / MATS / 2); ++j)
         #pragma unroll
-        for (int w = 0; w < WORDS_N; ++w) round_word(held.N[buffer][j][w]);
+        for (int w = 0; w < 2; ++w) round_word(held.N[buffer][j][w]);
 }
 #endif
 

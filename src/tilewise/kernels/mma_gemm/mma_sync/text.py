@@ -58,7 +58,7 @@ def render_mma_sync(
 ) -> str:
     """`arch`: as `generation` has it; `right`: N's dtype, where it is not M's."""
     size, sums = dtype.itemsize, sum_of(dtype)
-    step, staged = tile.step_k or ATOMS[dtype.name].k, arch < AMPERE
+    staged = arch < AMPERE
     defines = {
         "SIZE": size,
         **of_tile(tile, "rows", "cols", "warps_m", "warps_n", "resident", "rolling"),
@@ -69,9 +69,7 @@ def render_mma_sync(
         "PEELED": not staged and arch != 90,
         "BYTE_PAIRS": size == 1 and arch != 90,
         "PROMOTED": dtype.name in FLOAT8,
-        "STEP_K": step,
-        "WORDS_M": step // 2 if size == 8 else 4,
-        "WORDS_N": step // 4 if size == 8 else 2,
+        "STEP_K": ATOMS[dtype.name].k,
         "ROUNDED": (1 if arch == 90 or tile.rolling else 2) if size == 4 else 0,
         "M_ALONG_K": form.m_along_k,
         "N_ALONG_K": form.n_along_k,
@@ -88,7 +86,7 @@ def render_mma_sync(
         f"typedef {({16: 'uint4', 8: 'uint2'}).get(form.store, 'unsigned')} Stored;",
         render_numbers(sums, made, form.accumulate and not form.split, paired=not staged),
         render_epilogue(PLAIN if form.split else epilogue, sums),
-        product_of_fragments(dtype, step, arch, right),
+        product_of_fragments(dtype, arch, right),
         "shared/dependent_launch.cuh",
         "mma_gemm/register_copies.cuh" if staged else "mma_gemm/copies.cuh",
         "mma_gemm/matrices.cuh",

@@ -16,7 +16,7 @@ class MmaTile:
     """A tile of P made by warps_m × warps_n warps; `resident` such blocks share a multiprocessor.
 
     `share` is the part of the mma.sync rate that it reaches inside a large product. `rolling`: a fragment of M is read
-    while the one before is multiplied, else all of a step's at once. `step_k`: k of a product of float64 fragments.
+    while the one before is multiplied, else all of a step's at once.
     """
 
     rows: int
@@ -26,7 +26,6 @@ class MmaTile:
     resident: int
     share: float
     rolling: bool = False
-    step_k: int = 0
     phase: int = PHASE_BYTES  # bytes of k in a stage: half as many make more stages of the same memory
     along: float = 0.0  # the share where k lies along N's lines, if it is another
 
@@ -78,10 +77,10 @@ SMALL = (
 FLOATS = (MmaTile(128, 128, 2, 4, 1, 0.85), *SMALL[4:])  # rounding to tf32 takes registers,
 BYTES = FLOATS[:1]  # and so does transposing bytes
 DOUBLES = (
-    MmaTile(64, 128, 2, 2, 2, 0.92, True, 8),
-    MmaTile(128, 128, 2, 4, 1, 0.925, True, 8),
-    MmaTile(64, 64, 2, 2, 3, 0.9, True, 8),
-    MmaTile(64, 64, 2, 2, 2, 0.8, True, 8),  # where shared memory is small
+    MmaTile(64, 128, 2, 2, 2, 0.92, True),
+    MmaTile(128, 128, 2, 4, 1, 0.925, True),
+    MmaTile(64, 64, 2, 2, 3, 0.9, True),
+    MmaTile(64, 64, 2, 2, 2, 0.8, True),  # where shared memory is small
 )
 TILES: dict[int, tuple[MmaTile, ...]] = {1: BYTES, 2: SMALL, 4: FLOATS, 8: DOUBLES}  # Hopper's
 # Other cards' tiles, with their shares as such cards on an H200 (`tests/cuda/other_cards.py`; of float8 estimated).

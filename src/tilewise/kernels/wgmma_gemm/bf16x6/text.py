@@ -28,7 +28,7 @@ def render_bf16x6(tile: SplitTile) -> str:
     return assembled(
         "// bf16x6: float32 from six products of bfloat16",
         defines,
-        "shared/dependent_launch.cuh shared/ptx.cuh shared/pipeline.cuh",
+        "shared/dependent_launch.cuh shared/cluster.cuh shared/ptx.cuh shared/pipeline.cuh",
         wgmma_text(tile.cols, "k16.f32.bf16.bf16", ", 1, 1, 0, 0", adds=True),
         "shared/bf16_planes.cuh shared/walk.cuh wgmma_gemm/bf16x6/bf16x6.cu",
     )

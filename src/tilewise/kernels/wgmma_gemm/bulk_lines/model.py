@@ -21,33 +21,37 @@ ROUNDING = 30  # bytes that a copy adds to its line
 SLACK = 80  # bytes behind lines that fragments are read from: of a line's start and of the last words
 WHOLE = 1.25  # stride of lines relative to their length up to which the gaps between them are copied, too
 MOST_CONFLICTS = 4
+WARP = 32  # rows and columns of a warp's part of a tile
 CUT_STEP = 16  # of k, of which a part has a multiple
 
 
 class BulkTile(NamedTuple):
-    """A block makes rows × cols of P by warps_m × warps_n warps, and others bring lines; up to `resident` blocks share
-    a multiprocessor."""
+    """A block makes rows × cols of P, WARP × WARP a warp, and other warps bring lines; up to `resident` blocks share a
+    multiprocessor."""
 
     rows: int
     cols: int
-    warps_m: int
-    warps_n: int
     producers: int  # warps that bring lines
     resident: int
 
     @property
+    def warps(self) -> int:
+        """Those that multiply."""
+        return self.rows // WARP * (self.cols // WARP)
+
+    @property
     def threads(self) -> int:
-        return 32 * (self.warps_m * self.warps_n + self.producers)
+        return 32 * (self.warps + self.producers)
 
 
 TILES = (
-    BulkTile(128, 64, 4, 2, 2, 2),
-    BulkTile(64, 128, 2, 4, 2, 2),
-    BulkTile(64, 64, 2, 2, 1, 3),
-    BulkTile(128, 32, 4, 1, 1, 3),
-    BulkTile(32, 128, 1, 4, 4, 2),
-    BulkTile(64, 32, 2, 1, 2, 4),
-    BulkTile(32, 32, 1, 1, 1, 8),
+    BulkTile(128, 64, 2, 2),
+    BulkTile(64, 128, 2, 2),
+    BulkTile(64, 64, 1, 3),
+    BulkTile(128, 32, 1, 3),
+    BulkTile(32, 128, 4, 2),
+    BulkTile(64, 32, 2, 4),
+    BulkTile(32, 32, 1, 8),
 )
 
 
@@ -61,7 +65,7 @@ class BulkConfig(NamedTuple):
 
     def spec(self) -> str:
         t, cut = self.tile, f" k/{self.cluster}" if self.cluster > 1 else ""
-        return f"{t.rows}x{t.cols}w{t.warps_m}x{t.warps_n}p{t.producers} k{self.depth} r{self.resident}{cut}"
+        return f"{t.rows}x{t.cols}w{t.rows // WARP}x{t.cols // WARP}p{t.producers} k{self.depth} r{self.resident}{cut}"
 
 
 class Memory(NamedTuple):
@@ -196,9 +200,8 @@ def near(lead: int, along: bool, cores: Cores) -> bool:
 @lru_cache(maxsize=256)
 def room_of(tile: BulkTile, resident: int, size: int) -> tuple[int, int, int]:
     """Bytes of a block's shared memory that are no stage's, that stages may have, and of a warp's sums."""
-    rows, cols = tile.rows // tile.warps_m, tile.cols // tile.warps_n
-    staged = _rounded(rows * (cols * size + 32) + 32, 16)
-    fixed = 128 + 16 * MOST_STAGES + staged * tile.warps_m * tile.warps_n
+    staged = _rounded(WARP * (WARP * size + 32) + 32, 16)
+    fixed = 128 + 16 * MOST_STAGES + staged * tile.warps
     return fixed, UNIT_SHARED // resident - 1024 * (resident > 1) - fixed, staged
 
 
@@ -218,11 +221,11 @@ def memory_of(g: Given, config: BulkConfig) -> Memory | None:
 def rows_of_p(g: Given, tile: BulkTile, lead: int) -> tuple[int, int]:
     """Bytes between rows of P that lie `lead` elements apart, and of a warp's sums in its memory: the same where it
     has whole rows, or those beside it have the rest, and rows follow one another."""
-    size, cols = g.cores.size, tile.cols // tile.warps_n
+    size = g.cores.size
     lead = g.n if g.m == 1 else lead
     if lead == g.n <= tile.cols:
         return lead * size, lead * size
-    pitch = cols * size + 16  # other banks for other rows
+    pitch = WARP * size + 16  # other banks for other rows
     return lead * size, pitch + 16 * (pitch == lead * size)
 
 

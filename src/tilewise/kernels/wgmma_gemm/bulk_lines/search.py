@@ -12,7 +12,7 @@ from tilewise.kernels.by_configs import Table
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.residency import UNIT_SHARED, UNITS, rooms
 from tilewise.kernels.wgmma_gemm.bulk_lines import model
-from tilewise.kernels.wgmma_gemm.bulk_lines.model import TILES, BulkConfig, pitch_of, region_of, share_of
+from tilewise.kernels.wgmma_gemm.bulk_lines.model import TILES, WARP, BulkConfig, pitch_of, region_of, share_of
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 # Fitted to 2,527 configurations of 943 products and stacks of halves and 396 of 196 of tf32 (rms 15 and 16 %; the
@@ -25,7 +25,7 @@ from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 MORE_N = MORE_M + 8
 FIGURES = MORE_N + 8
 # A row: a tile, with so many blocks of a multiprocessor, or (0 there) with k over so many blocks of a cluster.
-ROWS, COLS, WARPS_M, WARPS_N, PRODUCERS, MOST_RESIDENT, RESIDENT, PARTS, NUMBER, ROOMS = range(10)
+ROWS, COLS, PRODUCERS, MOST_RESIDENT, RESIDENT, PARTS, NUMBER, ROOMS = range(8)
 MOST_ROOMS = 8
 CUTS_FROM = ROOMS + MOST_ROOMS  # (blocks of a cluster, tiles of a wave of them at most) of every cut
 ODD = 2.0  # times as long sums take that leave row by row, element by element
@@ -40,11 +40,10 @@ def expected(row: Row, given: Row, k: int, depth: int, resident: int, parts: int
     """A block's tiles one after the other, or what a multiprocessor or the card has to do, whichever is more. `k`: of
     one block; `depth` of it a stage, whose lines lie so many bytes apart."""
     m, n, size, units, f = int(given[M]), int(given[N]), int(given[SIZE]), int(given[UNITS_HELD]), FIGURES
-    warps_m, warps_n = int(row[WARPS_M]), int(row[WARPS_N])
     down, across = max(1, -(-m // int(row[ROWS]))), max(1, -(-n // int(row[COLS])))
     items, chunks, steps = int(given[MEMBERS]) * down * across * parts, -(-k // depth), -(-k // int(given[STEP]))
-    rows, cols, height, width = int(row[ROWS]) // warps_m, int(row[COLS]) // warps_n, m / down, n / across
-    warps = min(warps_m, -(-m // (down * rows))) * min(warps_n, -(-n // (across * cols)))  # that have any sums
+    height, width = m / down, n / across
+    warps = min(int(row[ROWS]) // WARP, -(-m // (down * WARP))) * min(int(row[COLS]) // WARP, -(-n // (across * WARP)))
     pieces = 0.0  # of a tile, that come in 16 bytes a thread
     if pitch_m != given[LEAD_M]:
         pieces += height * k * size / 16 + (height * chunks if given[M_ALONG] > 0.0 else k * 1.0)
@@ -53,8 +52,8 @@ def expected(row: Row, given: Row, k: int, depth: int, resident: int, parts: int
     of_m, of_n = 1.0, 1.0
     if given[BY_WORDS] == 0.0:
         of_m, of_n = 1.5 if given[M_ALONG] > 0.0 else 2.0, 1.5 if given[N_ALONG] > 0.0 else 2.0
-    words, products = rows / 4 * of_m + cols / 4 * of_n, rows * cols / 128  # of a step: of a thread, and of a warp
-    cells = rows * cols / 32 * (ODD if given[ODD_P] > 0.0 and n > row[COLS] else 1.0)  # sums of a thread
+    words, products = WARP / 4 * (of_m + of_n), WARP * WARP / 128  # of a step: of a thread, and of a warp
+    cells = WARP * WARP / 32 * (ODD if given[ODD_P] > 0.0 and n > row[COLS] else 1.0)  # sums of a thread
     moved = ((height + width) * k + height * width) * size  # bytes of a tile, that come and go
     block_rounds, tiles = rounds(items, units * resident), rounds(items, units)  # of a block, and of a multiprocessor
     reading = steps * words
@@ -132,9 +131,8 @@ def fastest(row: Row, given: Row) -> float:
         return INFINITE
     if parts > 1:
         k = share_of(k, parts)
-    warps_m, warps_n, step = int(row[WARPS_M]), int(row[WARPS_N]), int(given[STEP])
-    staged = -(-(rows // warps_m * (cols // warps_n * size + 32) + 32) // 16) * 16
-    room = UNIT_SHARED // resident - (1024 if resident > 1 else 0) - FIXED - staged * warps_m * warps_n
+    step, staged = int(given[STEP]), -(-(WARP * (WARP * size + 32) + 32) // 16) * 16
+    room = UNIT_SHARED // resident - (1024 if resident > 1 else 0) - FIXED - staged * (rows // WARP) * (cols // WARP)
     if parts > 1 and rows * (cols + 4) * 4 > room:  # sums lie where the stages were
         return INFINITE
     m_along, n_along, whole = int(given[M_ALONG]), int(given[N_ALONG]), -(-k // step) * step
@@ -163,10 +161,10 @@ def table() -> Rows:
         cuts = [(parts, rooms(UNITS, parts, tile.resident)) for parts in CUTS]
         ends = [word for parts, room in cuts for word in (parts, room[-1])]
         for resident in dict.fromkeys((1, -(-tile.resident // 2), tile.resident)):  # more leave each less memory
-            made.append((*row_of_tile(tile), resident, 1, number, *[0] * MOST_ROOMS, *ends))
+            made.append((*tile, resident, 1, number, *[0] * MOST_ROOMS, *ends))
         for parts, room in cuts:
             held = (*room, *[room[-1]] * (MOST_ROOMS - len(room)))
-            made.append((*row_of_tile(tile), 0, parts, number, *held, *ends))
+            made.append((*tile, 0, parts, number, *held, *ends))
     return Rows(made)
 
 
@@ -201,10 +199,6 @@ def row_of_given(g: model.Given, figures: Any, units: int, most_cuts: int) -> Ro
         *model.further(g.lead_m % 16, g.m_along, g.cores),
         *model.further(g.lead_n % 16, g.n_along, g.cores), *(getattr(figures, name) for name in FIELDS),
     )  # fmt: skip
-
-
-def row_of_tile(tile: model.BulkTile) -> Row:
-    return tile.rows, tile.cols, tile.warps_m, tile.warps_n, tile.producers, tile.resident
 
 
 def figures_of(p: Problem) -> Any:

@@ -8,7 +8,7 @@ from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.fragments import product_of_fragments
 from tilewise.kernels.shared.text import assembled, of_tile
 from tilewise.kernels.transforms.sums import render_numbers
-from tilewise.kernels.wgmma_gemm.bulk_lines.model import MOST_STAGES, PIECE, BulkTile
+from tilewise.kernels.wgmma_gemm.bulk_lines.model import MOST_STAGES, PIECE, WARP, BulkTile
 
 FILES = ("tensor_cores.cuh", "producers.cuh", "stores.cuh", "bulk_lines.cu")
 
@@ -19,9 +19,11 @@ def render_bulk_lines(dtype: DType, tile: BulkTile, along_k: tuple[bool, bool]) 
     sums, size = DTYPES["float32"], dtype.itemsize
     defines = {
         "SIZE": size,
-        **of_tile(tile, "rows", "cols", "warps_m", "warps_n", "producers", "resident"),
-        "WARP_M": tile.rows // tile.warps_m,
-        "WARP_N": tile.cols // tile.warps_n,
+        **of_tile(tile, "rows", "cols", "producers", "resident"),
+        "WARPS_M": tile.rows // WARP,
+        "WARPS_N": tile.cols // WARP,
+        "WARP_M": WARP,
+        "WARP_N": WARP,
         "MOST_STAGES": MOST_STAGES,
         "PIECE": PIECE,
         "UNROLL": 2,
@@ -32,9 +34,9 @@ def render_bulk_lines(dtype: DType, tile: BulkTile, along_k: tuple[bool, bool]) 
         f"// bulk_lines over {dtype}, sums in {sums}",
         defines,
         f"typedef {c_name(dtype) if size == 4 else 'unsigned short'} Element;",
-        "shared/dependent_launch.cuh shared/ptx.cuh",
+        "shared/dependent_launch.cuh shared/cluster.cuh shared/ptx.cuh",
         render_numbers(sums, dtype, False),
-        product_of_fragments(dtype, 16 if size == 2 else 8, 80),
+        product_of_fragments(dtype, 80),
         "wgmma_gemm/add_up_fours.cuh",
         *(f"wgmma_gemm/bulk_lines/{name}" for name in FILES),
     )

@@ -69,10 +69,7 @@ static __device__ __forceinline__ void produce(
 
 // One lane of each warp arrives for each block of the cluster: the stage has been read.
 static __device__ __forceinline__ void release(Barrier* empty) {
-    if (CLUSTER == 1) {
-        if (threadIdx.x % 32 == 0) barrier_arrive(empty);
-    } else if (threadIdx.x % 32 < CLUSTER)
-        barrier_arrive_at(empty, threadIdx.x % 32);
+    if (threadIdx.x % 32 < CLUSTER) barrier_arrive_at(empty, threadIdx.x % 32);
 }
 
 // A stage's products of 64 columns, onto the sums.
@@ -103,7 +100,7 @@ static __device__ __forceinline__ void consume(
     for (int turn = 0; find_work(turn, size, misalignments, work); ++turn) {
         float sums[SUMS];
         clear(sums);
-        const char* lines = first_of_lines(stages + TILE_M_BYTES, misalignments.of_n, work.early);
+        const char* lines = first_word(stages + TILE_M_BYTES, misalignments.of_n, work.early);
         unsigned words[2][16];  // one half is being multiplied while the other is loaded
         for (int step = 0; step < work.steps;)
             #pragma unroll
@@ -112,7 +109,7 @@ static __device__ __forceinline__ void consume(
                     barrier_wait(&full[stage], parity);
                     char* tile_of_m = stages + stage * STAGE_BYTES;
                     if (CLASSES > 1 && step == 0 && work.early) clear_misaligned(tile_of_m, work.early);
-                    load_lines(words[half], lines + stage * STAGE_BYTES);
+                    load_words(words[half], lines + stage * STAGE_BYTES);
                     wgmma_fence();
                     multiply_stage(sums, words[half], tile_of_m);
                     wgmma_wait<1>();  // the step before is done: its stage may be filled again

@@ -1,11 +1,6 @@
-// k_across_columns: which columns of a tile a thread of `k_across` has: how their lines of N come to it, and how its sums leave
-// for P.
+// k_across_columns: how lines of N come to a tile of `k_across`, and how its sums leave for P.
 //
-// Lines of N: with APART they start anywhere. Every fourth one starts equally far from a 16-byte boundary, so a map for each
-//   of the four classes brings them from the boundary before on; a thread's k is always of one class, so the distance (its
-//   misalignment) is part of where it reads. Else they start on 16 bytes, or all equally far behind.
-// Banks: the four lines that a warp reads at once lie in different banks: with APART, where the misalignments do, because it reads every
-//   fourth column; else because lines are 136 words apart.
+// Lines of N: see register_lines.cuh; a line of its tile is a column of P's.
 // Rows of P: consumers stage 16 of them at a time, and write them in pieces that start and end on the 128-byte lines of memory,
 //   or leave them to the copy engine where they start and end on 16 bytes (BOXED). Two stagings take turns.
 // Barrier: consumers meet when a staging is filled, and with BOXED before, when it has been read.
@@ -13,8 +8,6 @@
 #define BLOCK_K 32
 #define CONSUMERS (BLOCK_N / 64)
 #define SUMS (BLOCK_M / 2)  // of a thread
-#define PITCH (4 * (BLOCK_N + (APART ? 4 : 8)))  // bytes from line to line of a box of N
-#define BOX_BYTES (8 * PITCH)  // the lines of a class, with APART
 #define LINE_CLASSES (APART ? 4 : 1)
 #define TILE_N_BYTES (BLOCK_K * PITCH)
 #define STAGED_ROWS 16  // of P at a time
@@ -41,28 +34,6 @@ static __device__ __forceinline__ void load_n(char* to, const MapsOfN& maps, Bar
     }
 }
 
-// The column of a tile that this thread's first sums are of, and how many columns on the second are.
-static __device__ __forceinline__ int column_of_thread() {
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, group = threadIdx.x / 128 - 1;
-    return group * 64 + (APART ? lane / 4 * 4 + warp : warp * 16 + lane / 4);
-}
-#define COLUMNS_ON (APART ? 32 : 8)
-
-// Where the first word lies that this thread needs of a stage of N, whose lines came `early`.
-static __device__ __forceinline__ const char* first_of_lines(const char* tile_of_n, const int* misalignments, int early) {
-    int line = threadIdx.x % 4, misalignment = misalignments[APART ? (line - early) & 3 : 0];
-    return tile_of_n + line * (APART ? BOX_BYTES : PITCH) + (column_of_thread() + misalignment) * 4;
-}
-
-// A thread's share of a stage of N, as wgmma takes it: four words for each 8 of k. `lines` is where its first word lies.
-static __device__ __forceinline__ void load_lines(unsigned (&words)[16], const char* lines) {
-    #pragma unroll
-    for (int i = 0; i < 16; ++i) {
-        int fours = i / 2, on = i % 2;  // of k, and of columns
-        words[i] = *reinterpret_cast<const unsigned*>(lines + fours * (APART ? 1 : 4) * PITCH + on * COLUMNS_ON * 4);
-    }
-}
-
 // Where a word of a staged row lies: neither sums of a warp nor words side by side meet a bank twice. With BOXED four boxes of
 // 32 columns lie one after the other, swizzled as the copy engine reads them.
 static __device__ __forceinline__ int staged_at(int row, int column) {
@@ -72,10 +43,10 @@ static __device__ __forceinline__ int staged_at(int row, int column) {
 
 // The first of the rows of a tile of P that are staged now, as its sums are.
 static __device__ __forceinline__ void stage_rows(const float (&sums)[SUMS], float* staged, int first) {
-    int lane = threadIdx.x % 32, column = column_of_thread();
+    int lane = threadIdx.x % 32, column = line_of_thread();
     #pragma unroll
     for (int i = 0; i < STAGED_ROWS / 2; ++i)
-        staged[staged_at(i / 4 * 8 + lane % 4 * 2 + i % 2, column + i / 2 % 2 * COLUMNS_ON)] = sums[first / 2 + i];
+        staged[staged_at(i / 4 * 8 + lane % 4 * 2 + i % 2, column + i / 2 % 2 * LINES_ON)] = sums[first / 2 + i];
 }
 
 // A tile of P, rows first, by pieces that start and end on the 128-byte lines of memory. `P` is at the tile's first element, of

@@ -22,13 +22,12 @@ from tilewise.kernels.wgmma_gemm.k_major.model import (
     paired,
 )
 from tilewise.kernels.wgmma_gemm.k_major.seconds import BY_CLASSES, CLASSES, TRANSPOSED
-from tilewise.kernels.wgmma_gemm.k_major.text import render_k_across, render_k_major
+from tilewise.kernels.wgmma_gemm.k_major.text import SPARE, render_k_across, render_k_major
 
 BOX_ROWS = 64  # of P
 # Lines of an N that goes to the tensor cores from registers, which start anywhere, a class of them at a time:
 DEPTH = 32  # of k in a stage
 STAGED_ROWS = 16  # of P
-SPARE = {True: 4, False: 8}  # columns that a box has beside the tile's, by `apart`
 
 
 _Scales = struct_of("Scales", "wgmma_gemm/k_major/k_major.cu")

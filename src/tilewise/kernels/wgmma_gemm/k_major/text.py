@@ -14,6 +14,7 @@ from tilewise.kernels.wgmma_gemm.k_major.model import ACROSS_TILES, KINDS, TILES
 from tilewise.kernels.wgmma_gemm.k_major.seconds import CLASSES
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
+SPARE = {True: 4, False: 8}  # columns that a box of N has beside the tile's, by `apart`
 TALL_GROUP = 8  # the same, of tiles about twice as tall
 PROMOTED = {
     "bfloat16": 2
@@ -66,7 +67,7 @@ def render_k_major(
         f"typedef {spelled} Result;",
         f"static __device__ __forceinline__ Result narrow(Sum sum) {{ {narrow} }}",
         f"static __device__ __forceinline__ Sum widen(Result held) {{ {widen} }}",
-        "shared/dependent_launch.cuh shared/ptx.cuh shared/pipeline.cuh",
+        "shared/dependent_launch.cuh shared/cluster.cuh shared/ptx.cuh shared/pipeline.cuh",
         _wgmma(tile.cols, kinds),
         *(["shared/triangle.cuh"] if symmetric else []),
         "shared/walk.cuh wgmma_gemm/k_major/k_major_stores.cuh wgmma_gemm/k_major/k_major.cu",
@@ -85,10 +86,15 @@ def _wgmma(width: int, kinds: tuple[str, str]) -> str:
 def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool, onto: bool) -> str:
     """`apart`: lines of N start differently far from 16-byte boundaries; `classes`: of rows of M, 1 where they lie on
     such; `boxed`: the copy engine stores P; `onto`: P is added to."""
+    pitch = 4 * (tile.cols + SPARE[apart])
     defines = {
         **of_tile(tile, "rows", "cols", "stages", "cluster", "beside"),
         "GROUP": TALL_GROUP // (1 if tile.beside else tile.cluster),
         "APART": apart,
+        "ALONG": False,
+        "PITCH": pitch,
+        "BOX_BYTES": 8 * pitch,  # of the lines of a class
+        "FIRST_GROUP": 1,
         "CLASSES": classes,
         "BOXED": boxed,
         "ONTO": onto,
@@ -96,9 +102,10 @@ def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool,
     return assembled(
         "// k_across over float32 as tf32",
         defines,
-        "shared/dependent_launch.cuh shared/ptx.cuh shared/pipeline.cuh",
+        "shared/dependent_launch.cuh shared/cluster.cuh shared/ptx.cuh shared/pipeline.cuh",
         wgmma_text(tile.rows, "k8.f32.tf32.tf32", ", 1, 1", from_registers=True),
-        "shared/row_classes.cuh wgmma_gemm/k_major/k_across_columns.cuh wgmma_gemm/k_major/k_across.cu",
+        "shared/row_classes.cuh wgmma_gemm/register_lines.cuh",
+        "wgmma_gemm/k_major/k_across_columns.cuh wgmma_gemm/k_major/k_across.cu",
     )
 
 

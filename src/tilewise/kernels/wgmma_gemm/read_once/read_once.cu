@@ -3,11 +3,7 @@
 //
 // A tile of P is LONG lines of the long operand by WIDTH of the few: N transposed by M transposed where P has few rows, so that
 //   sums are of the transposed tile (`transposed`), else M by N. Consumer warpgroup g owns lines 64 g .. 64 g + 63.
-// Lines of the long operand are contiguous along k (ALONG) or across k. Unaligned lines have four alignment classes, each with a tensor
-//   map that begins at the boundary before (APART, and always with ALONG); a thread's lines, or its k, are of one class, whose
-//   misalignment is part of the thread's address.
-// Banks: the 32 words that a warp reads at once lie in different banks: with ALONG because lines are 36 words apart, else as
-//   k_across_columns.cuh has it.
+// Lines of the long operand are contiguous along k (ALONG) or across k: see register_lines.cuh.
 // The few lines: a stage holds 32 of k of each, 128 bytes swizzled; with PLANES 3 three bfloat16 planes of them, as split.cu lays
 //   them out, the k of each eight in the order that a thread has them.
 // Sums: with PLANES 3 words are split in registers, and six products of a stage are summed from the smallest on, as bf16x6.cu does.
@@ -56,7 +52,7 @@ static __device__ __forceinline__ void multiply(
 {
     int stage = 0, before = 0;
     unsigned parity = 0, words[2][16];  // double-buffered
-    const char* first = first_word(stages + FEW_BYTES, p.misalignments);
+    const char* first = first_word(stages + FEW_BYTES, p.misalignments, 0);
     for (int step = part.from; step < part.to;)
         #pragma unroll
         for (int half = 0; half < 2; ++half)
@@ -109,7 +105,7 @@ static __device__ __forceinline__ unsigned multiply(
 {
     int stage = 0;
     unsigned parity = 0, largest = 0;
-    const char* first = first_word(stages + FEW_BYTES, p.misalignments);
+    const char* first = first_word(stages + FEW_BYTES, p.misalignments, 0);
     float parts[SUMS];
     #pragma unroll
     for (int i = 0; i < SUMS; ++i) parts[i] = 0.0f;

@@ -1,10 +1,11 @@
-// stage: the layout of a stage of `read_once`, the kernel's arguments, and a thread's words of a stage.
+// stage: the layout of a stage of `read_once`, and the kernel's arguments.
 
 #define LONG 128
 #define PRODUCERS (GATHERED ? 128 : 32)  // threads
 #define PAIRS (WIDTH / 8)  // of k and k + 4 of a few line, that a producer gathers in a stage
 #define BLOCK_K 32
 #define CONSUMERS 2
+#define FIRST_GROUP 0
 #define SUMS (WIDTH / 2)  // of a thread
 #define CLASSES (ALONG || APART ? 4 : 1)
 #define PITCH (ALONG ? 144 : APART ? 528 : 544)  // bytes from line to line of a box of the long operand
@@ -40,25 +41,3 @@ struct Product {
 };
 
 struct Part { int from, to; };  // of the stages of k
-
-// The line of a tile that this thread's first sums are of, and how many lines on the second are.
-static __device__ __forceinline__ int line_of_thread() {
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, group = threadIdx.x / 128;
-    return group * 64 + (CLASSES > 1 ? lane / 4 * 4 + warp : warp * 16 + lane / 4);
-}
-#define LINES_ON (CLASSES > 1 ? 32 : 8)
-
-// Where the first word lies that this thread needs of a stage of the long operand.
-static __device__ __forceinline__ const char* first_word(const char* tile, const int* misalignments) {
-    int k = threadIdx.x % 4, line = line_of_thread();
-    if (ALONG) return tile + line % 4 * BOX_BYTES + line / 4 * PITCH + (k + misalignments[line % 4]) * 4;
-    return tile + k * (APART ? BOX_BYTES : PITCH) + (line + misalignments[APART ? k : 0]) * 4;
-}
-
-// A thread's share of a stage: for each eight of k two lines of k, then two of k + 4.
-static __device__ __forceinline__ void load_words(unsigned (&words)[16], const char* first) {
-    const int next_k = ALONG ? 16 : (APART ? 1 : 4) * PITCH, next_line = ALONG ? LINES_ON / 4 * PITCH : LINES_ON * 4;
-    #pragma unroll
-    for (int i = 0; i < 16; ++i)
-        words[i] = *reinterpret_cast<const unsigned*>(first + i / 2 * next_k + i % 2 * next_line);
-}

@@ -8,7 +8,7 @@ from tilewise.kernels.wgmma_gemm.bf16x6.text import render_split
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 from tilewise.kernels.wgmma_gemm.read_once.model import ALONG, APART, OnceTile
 
-FILES = ("stage.cuh", "gather.cuh", "stores.cuh", "read_once.cu")
+FILES = ("read_once/stage", "register_lines", "read_once/gather", "read_once/stores")
 
 
 @KeyedRenderer
@@ -25,10 +25,11 @@ def render_read_once(tile: OnceTile, lies: str) -> str:
     return assembled(
         f"// read_once: {kind}",
         macros,
-        "shared/dependent_launch.cuh shared/ptx.cuh shared/pipeline.cuh",
+        "shared/dependent_launch.cuh shared/cluster.cuh shared/ptx.cuh shared/pipeline.cuh",
         "shared/bf16_planes.cuh wgmma_gemm/add_up_fours.cuh",
         _wgmma(tile.width, tile.planes),
-        *(f"wgmma_gemm/read_once/{name}" for name in FILES),
+        *(f"wgmma_gemm/{name}.cuh" for name in FILES),
+        "wgmma_gemm/read_once/read_once.cu",
     )
 
 

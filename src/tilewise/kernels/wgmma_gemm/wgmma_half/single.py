@@ -146,8 +146,7 @@ def expected(row: Row, given: Row) -> float:
         if given[5] == 0.0 or by_classes:
             return INFINITE
         cols = transposed_columns(m)
-        of_n = loaded_columns(cols, cluster, rows)
-        lines = cols / cluster * given[at] + rows * given[at + 1]
+        of_n, lines = cols * 1.0, cols * given[at] + rows * given[at + 1]
         m, n = n, m
     elif covers_more(m, n, rows, cols, cluster, beside) or given[6] > row[5] or (form == SYMMETRIC and by_classes):
         return INFINITE  # given[6] > row[5]: P read first takes registers

@@ -11,9 +11,9 @@
 #define CONSUMERS (BLOCK_M / 64)
 #define MAPS_OF_N (N_BY_CLASSES ? 8 : 1)  // lines of N that start on no 16 bytes come by classes: see alignment_classes.cuh
 #define TILE_COLS (N_BY_CLASSES ? BLOCK_N - 8 : BLOCK_N)  // columns of P that a tile makes
-#define PRODUCER_REGISTERS (RESIDENT > 1 ? 40 : EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED || STACKED ? 56 : 40)
+#define PRODUCER_REGISTERS (RESIDENT > 1 ? 40 : EDGES ? 104 : CARRIED || STACKED ? 56 : 40)
 #define min_of(x, y) ((x) < (y) ? (x) : (y))
-#define CONSUMER_REGISTERS (RESIDENT > 1 ? min_of(216, ((CONSUMERS + 1) * LAUNCH_REGISTERS - 40) / CONSUMERS / 8 * 8) : CONSUMERS == 3 ? (EDGES ? 144 : 152) : EDGES ? 200 : CARRIED || STACKED ? 224 : 232)
+#define CONSUMER_REGISTERS (RESIDENT > 1 ? min_of(216, ((CONSUMERS + 1) * LAUNCH_REGISTERS - 40) / CONSUMERS / 8 * 8) : CONSUMERS == 3 ? 152 : EDGES ? 200 : CARRIED || STACKED ? 224 : 232)
 #define LAUNCH_REGISTERS (65536 / RESIDENT / (128 * (CONSUMERS + 1)) / 8 * 8)  // of a thread at launch, before setmaxnreg
 static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS + 1) * LAUNCH_REGISTERS,
               "setmaxnreg of the consumers would wait forever");
@@ -88,18 +88,13 @@ static __device__ __forceinline__ bool find_part(int turn, const Size& size, Wor
     if (turn > 0) return false;
     int parts = size.splits, steps = (size.k + BLOCK_K - 1) / BLOCK_K;
     int rank = parts > 1 ? cluster_rank() : 0, tile = parts > 1 ? (int)blockIdx.x / parts : (int)blockIdx.x;
-    int member = 0, left = 0;
+    int left = 0;
     if (BLOCK_N >= 64) {
         int across = (size.n + BLOCK_N - 1) / BLOCK_N;
         left = tile % across * BLOCK_N;
         tile /= across;
     }
-    if (STACKED && size.stack.members > 1) {
-        int tiles_m = (size.m + BLOCK_M - 1) / BLOCK_M;
-        member = tile / tiles_m;
-        tile -= member * tiles_m;
-    }
-    work = {0, size.m, tile * BLOCK_M, left, 0, steps, rank, 0, size.k, member_at(member, size.stack)};
+    work = {0, size.m, tile * BLOCK_M, left, 0, steps, rank, 0, size.k, {0, 0}};
     if (parts > 1) {
         work.from = steps * rank / parts;
         work.to = steps * (rank + 1) / parts;

@@ -214,8 +214,6 @@ struct Carrier {
     }
 };
 
-struct NothingElse { __device__ __forceinline__ void operator()() {} };
-
 // Sums of a part of k, as they are; two side by side are 8 bytes on an 8-byte boundary, for `lead` is even.
 static __device__ __forceinline__ void store_partial(
     const float (&sums)[SUMS], float* partial, long long lead, Size size, int top, int left)

@@ -21,7 +21,6 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     FEW,
     LEAST_PHASES,
     STORES,
-    TRANSPOSED_CLUSTERS,
     TRANSPOSED_ROWS,
     TensorConfig,
     TensorTile,
@@ -55,8 +54,8 @@ def table() -> tuple[tuple[Place, ...], Rows]:
         for pair, form in product(range(PAIRS), forms):
             places.append(Place(tile, pair, form))
             rows.append(_row(tile, pair, form, stores, by_classes))
-    for pair, cluster in product(range(PAIRS), TRANSPOSED_CLUSTERS):
-        places.append(Place(TensorTile(TRANSPOSED_ROWS, 0, cluster), pair, TRANSPOSED))
+    for pair in range(PAIRS):
+        places.append(Place(TensorTile(TRANSPOSED_ROWS, 0), pair, TRANSPOSED))
         rows.append(_row(places[-1].tile, pair, TRANSPOSED, frozenset(("transposed",)), frozenset()))
     for tile in alignment_classes.IN_STACKS:
         places.append(Place(tile, PAIRS, N_BY_CLASSES))
@@ -147,9 +146,7 @@ def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: M
     if form == SYMMETRIC:
         return TensorConfig(tile, routes, symmetric=True)
     if form == TRANSPOSED:
-        return TensorConfig(
-            TensorTile(tile.rows, single.transposed_columns(p.m), tile.cluster), routes, transposed=True
-        )
+        return TensorConfig(TensorTile(tile.rows, single.transposed_columns(p.m)), routes, transposed=True)
     classes = CLASSES if routes[0] == BY_CLASSES else 1
     if form == EDGED:
         rows, cols = (

@@ -92,7 +92,7 @@ def render_wgmma_half(
         defines,
         ELEMENT,
         offset_type(groups is not None and groups.along == "k" and groups.wide),
-        "shared/dependent_launch.cuh shared/ptx.cuh shared/pipeline.cuh",
+        "shared/dependent_launch.cuh shared/cluster.cuh shared/ptx.cuh shared/pipeline.cuh",
         conversions(kind),
         SUM,
         render_epilogue(epilogue, DTYPES["float32"]),

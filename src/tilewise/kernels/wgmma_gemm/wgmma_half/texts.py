@@ -27,7 +27,6 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     SQUARE_INSIDE,
     STORES,
     TILES,
-    TRANSPOSED_CLUSTERS,
     TRANSPOSED_ROWS,
     TensorTile,
 )
@@ -58,8 +57,8 @@ def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
     for tile, store, (m, n) in product(INSIDE, CUTS, SIDES):
         if tile != SQUARE_INSIDE or store == "cut":
             yield render_wgmma_half.key(dtype, tile, m_along_k=m, n_along_k=n, store=store, epilogue=epilogue)
-    for cols, cluster, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), TRANSPOSED_CLUSTERS, (False, True)):
-        tile = TensorTile(TRANSPOSED_ROWS, cols, cluster)
+    for cols, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), (False, True)):
+        tile = TensorTile(TRANSPOSED_ROWS, cols)
         yield render_wgmma_half.key(dtype, tile, m_along_k=m, n_along_k=True, store="transposed", epilogue=epilogue)
 
 

@@ -23,7 +23,7 @@ struct ThinEdges { Side of_cols, of_rows; };
 #define EDGE_WARPS 3
 #define EDGE_THREADS (32 * EDGE_WARPS)
 #define DOTS 4
-#define BATCH (BLOCK_M == 192 ? 4 : 6)  // lines whose words are on their way together, as registers allow
+#define BATCH 6  // lines whose words are on their way together, as registers allow
 
 // Position p of an edge goes to at[p * step], as long as p < limit; its column of P is column + p * column_step.
 struct EdgeTarget { Element* at; long long step; int limit, column, column_step; };

@@ -19,7 +19,7 @@ CLASSES = 8  # every so many rows of 2-byte elements one starts equally far from
 NARROWED = 128  # columns, from which on a tile of groups of rows may be multiplied by half
 SHIFTED_COLUMNS = 8  # columns at the end of a tile that have no use where lines of N come by classes
 FEW = (64, 512)  # more rows than this and no more than that: worth to be a tile's columns,
-TRANSPOSED_ROWS, TRANSPOSED_CLUSTERS = 128, (1,)  # of such a tile
+TRANSPOSED_ROWS = 128  # of such a tile
 CUTS = ("cut", "cut transposed")  # stores of parts of k that are added up inside the launch
 CARRIED_WAVES, CARRIED_PHASES = 2, 12  # from so many of both on, other warps carry sums out: they are slower, and fewer
 
@@ -201,9 +201,7 @@ class TensorConfig:
         if self.transposed:
             words.append(f"Pᵀ = NᵀMᵀ: {self.tile.cols} rows of P fill a tile's columns, which come in steps of 16")
         if self.tile.cluster > 1:
-            words.append(
-                f"{self.tile.cluster} blocks, one above the other, share their tiles of {'NM'[self.transposed]}"
-            )
+            words.append(f"{self.tile.cluster} blocks, one above the other, share their tiles of N")
         if self.tile.beside > 1:
             words.append(f"{self.tile.beside} blocks, side by side, share their tiles of M")
         if self.edge_rows or self.edge_cols:

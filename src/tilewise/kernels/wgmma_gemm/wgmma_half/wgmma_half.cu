@@ -322,12 +322,11 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(128 * (CONSUMERS + 1), RE
             if (BY_ROWS) wait_on_dependent_grids();
             Carrier carrier = {staging, P, size, misalignments, ldp};
             carrier.start();
-            if (EDGES) wait_on_dependent_grids();
-            if (EDGES) make_thin_edges<Carrier&>(edges, shares, P, size.m, size.n, ldp, epilogue, carrier);
+            if (EDGES) {
+                wait_on_dependent_grids();
+                make_thin_edges<Carrier&>(edges, shares, P, size.m, size.n, ldp, epilogue, carrier);
+            }
             while (carrier.turn < carrier.turns) carrier.carry();
-        } else if (EDGES && threadIdx.x >= 32) {
-            wait_on_dependent_grids();
-            make_thin_edges(edges, shares, P, size.m, size.n, ldp, epilogue, NothingElse());
         }
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
