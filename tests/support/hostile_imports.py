@@ -3,7 +3,7 @@
 Addresses in and around every kind of memory, sizes at every edge, texts and handles that a program has. Every other
 batch of calls comes out of WebAssembly: code of one function each passes what it is given to its import. Whatever a
 function does is fine but for a signal, more memory than MOST_MEMORY, or a single call that the watch of a program could
-not end. Batches are forks of one process; what one of them calls stands in shared memory, so that a call that ended it
+not end. Batches are forks of one process; what one calls is written to shared memory, so that a call that ended it
 is known.
 
     python tests/support/hostile_imports.py CALLS [SEED]     counts as a last line of JSON
@@ -187,7 +187,7 @@ class Values:
 
 def ending(function: Callable[..., Any], given: list[Any]) -> str:
     """How a call ended."""
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS, SECONDS)  # again, where a destructor swallowed the first one
     try:
         function(*given)
     except (Ended, Late, Exception) as error:  # an exception of Python ends the program with the status of a failure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import resource
 import subprocess
 import sys
 
@@ -79,6 +80,12 @@ def test_pages_are_the_system_s():
     assert memory.PAGE == mmap.PAGESIZE
     if sys.platform == "linux":
         assert memory.resident() > 10**6
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no getrusage")
+def test_without_proc_the_most_memory_so_far_is_counted(tmp_path):
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << (0 if sys.platform == "darwin" else 10)
+    assert most <= memory.resident(tmp_path) <= most + (64 << 20)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux says which pages were written")

@@ -58,7 +58,7 @@ def check_room(needs: int, what: str, hint: str = "") -> None:
 
 
 def resident(root: Path = Path("/")) -> int:
-    """The resident memory of this process in bytes; 0 if the system has no /proc.
+    """The resident memory of this process in bytes; without /proc the most that it has had; 0 on Windows.
 
     The file is kept open, a descriptor per process: in a sandbox no path can be opened."""
     if not hasattr(os, "pread"):  # Windows
@@ -68,7 +68,10 @@ def resident(root: Path = Path("/")) -> int:
             _statm[:] = (os.getpid(), root), os.open(root / "proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         return int(os.pread(_statm[1], 256, 0).split()[1]) * PAGE
     except (OSError, ValueError, IndexError):
-        return 0
+        import resource
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most << 10
 
 
 def _physical() -> int:

@@ -217,7 +217,117 @@ int main() {{ printf("%ld\\n", f(1)); return 0; }}""",
     "__global__ void k(long* p) { __shared__ long s[1024]; s[threadIdx.x] = 1; __syncthreads(); p[0] = s[1023 - threadIdx.x]; }\nlong f(long n, long* p) { char a[40]; a[n % 40] = n; if (n == 400000) { k<<<20000, 1024>>>(p); cudaDeviceSynchronize(); return a[3]; } return f(n + 1, p) + a[n % 40]; }\nint main() { long* p; cudaMalloc(&p, 8); printf(\"%ld\\n\", f(0, p)); return 0; }",
 ]  # fmt: skip
 
+# what comes first must be reported, whatever the program does to its process, its output or its findings afterwards
+FAULT = "long* volatile p = (long*)malloc(16); p[2] = 1; "
+HIDDEN = [
+    FAULT + text for text in (
+        "exit(0);", "_Exit(0);", "_exit(0);", "quick_exit(0);", "abort();", "for (;;) {}", "throw 3;", "std::terminate();",
+        "*(volatile int*)0 = 1;", "p[2] = 0; free(p); p = (long*)malloc(32); p[2] = 1;", "fclose(stdout); fclose(stderr);",
+        "setvbuf(stdout, 0, _IONBF, 0); fclose(stdout); exit(0);",
+        'for (int i = 0; i < 3000; i++) printf("\\033[2J\\033[H\\r\\b"); printf("no faults\\n");',
+        'fprintf(stderr, "{\\"status\\": 0, \\"ended\\": \\"exit\\", \\"findings\\": []}\\n"); exit(0);',
+        'FILE* f = fopen("/proc/self/fd/3", "w"); if (f) { fprintf(f, "{}"); fclose(f); }',
+        'FILE* f = fopen("/dev/fd/4", "w"); if (f) { fprintf(f, "{\\"findings\\": []}"); fclose(f); }',
+        'FILE* f = fopen("/proc/self/mem", "r+"); if (f) { fseek(f, 1 << 30, 0); fprintf(f, "0"); fclose(f); }',
+        'for (int i = 0; i < 100; i++) { FILE* f = (FILE*)(long)i; fprintf(f, "{}"); }',
+        "long x; volatile char* s = (volatile char*)((U)p + (1UL << 36) + (8UL << 20)); for (int i = 0; i < 64; i++) s[i] = 3;",
+        "long x; long* e = (long*)(BASE(x) + (2UL << 36) + (12UL << 20)); e[0] = 0; e[16] = 0;",
+        "for (;;) { char* q = (char*)malloc(1 << 20); memset(q, 1, 1 << 20); }",
+        "long n = 0; for (;;) { new long(n++); }",
+        'std::string s = "x"; for (;;) s += s;',
+        'for (;;) printf("%0999d", 7);',
+        "std::vector<std::thread> t; for (int i = 0; i < 9999; i++) t.emplace_back([] {}); for (auto& one : t) one.join();",
+        "for (int i = 0; i < 2000; i++) { long* q = (long*)malloc(8); q[1] = 2; }",
+        "cudaDeviceReset(); exit(0);", "atexit([] { _Exit(0); }); exit(0);", "atexit([] { for (;;) {} });",
+        "try { throw 1; } catch (int) { _Exit(0); }",
+    )
+]  # fmt: skip
+HIDDEN = [f"int main() {{ {text} return 0; }}" for text in HIDDEN] + [
+    "struct O { ~O() { _Exit(0); } } late;\nint main() { " + FAULT + "return 0; }",
+    "__global__ void k(int* p) { p[threadIdx.x] = 1; for (;;) {} }\nint main() { int* d; cudaMalloc(&d, 64); k<<<1, 32>>>(d); cudaDeviceSynchronize(); return 0; }",
+    "__global__ void k(int* p) { p[threadIdx.x] = 1; }\nint main() { int* d; cudaMalloc(&d, 64); k<<<1, 32>>>(d); cudaDeviceReset(); cudaGetLastError(); return 0; }",
+    '__global__ void k(int* p) { p[threadIdx.x] = 1; asm("trap;"); }\nint main() { int* d; cudaMalloc(&d, 64); k<<<1, 32>>>(d); cudaDeviceSynchronize(); return 0; }',
+    "int f(int n) { volatile char b[4096]; b[n & 4095] = n; return f(n + 1) + b[0]; }\nint main() { "
+    + FAULT
+    + "return f(0); }",
+]
+COMPILING = [
+    "#define A(x) x x x x x x x x\nint a[] = {A(A(A(A(A(A(A(A(A(A(1,))))))))))};\nint main() { return a[3]; }",
+    '#include "hostile.cu"\nint main() { return 0; }',
+    "#define F F1 F1\n"
+    + "".join(f"#define F{i} F{i + 1} F{i + 1}\n" for i in range(1, 40))
+    + "#define F40 +1\nint main() { return 0 F; }",
+    "template <int N> struct T { static const long v = T<N - 1>::v + T<N - 2>::v; };\nint main() { return T<100000>::v; }",
+    'template <class T> struct P { T a, b; };\ntemplate <int N> struct G { typedef P<typename G<N - 1>::t> t; };\ntemplate <> struct G<0> { typedef long t; };\nint main() { G<60>::t x; printf("%zu\\n", sizeof x); x.a = x.b; return 0; }',
+    "constexpr long f(long n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\nint main() { constexpr long v = f(70); static int a[f(60) & 7]; return v; }",
+    "constexpr long f() { long s = 0; for (long i = 0; i < 1L << 60; i++) s ^= i; return s; }\nint main() { constexpr long v = f(); int a[v & 3]; return sizeof a; }",
+    "int main() { return " + "(" * 20000 + "1" + ")" * 20000 + "; }",
+    "int main() { int x = 1; return " + "-~" * 30000 + "x; }",
+    "int main() { " + "{" * 5000 + "}" * 5000 + " return 0; }",
+    "int main() { int x = 1; " + "if (x) " * 5000 + "x = 2; return x; }",
+    "int main() { volatile int x = 1; int y = x"
+    + " + x * y" * 1
+    + "; "
+    + "".join(f"y = (y ^ {i}) * x + (y >> {i % 31}); " for i in range(20000))
+    + "return y; }",
+    "int main() { volatile int x = 1; switch (x) { "
+    + "".join(f"case {i * 7}: x = {i}; " for i in range(20000))
+    + "} return x; }",
+    "".join(
+        f"int f{i}(int n) {{ return n < 2 ? n : f{i - 1}(n - 1) + f{i - 1}(n - 2); }}\n"
+        if i
+        else "int f0(int n) { return n; }\n"
+        for i in range(3000)
+    )
+    + "int main() { return f2999(1); }",
+    "".join(f"struct S{i} {{ S{i - 1} a, b; }};\n" if i else "struct S0 { long a; };\n" for i in range(80))
+    + "int main() { S79* s = (S79*)malloc(8); S79 t = *s; return 0; }",
+    "long a[1L << 33];\nint main() { return a[5]; }",
+    "long a[] = {" + "1, " * 300000 + "};\nint main() { return a[5]; }",
+    'const char* s = "' + "\\x41" * 400000 + '";\nint main() { return s[3]; }',
+    "__global__ void k(int* p) { int x = p[0]; "
+    + "".join(f"x = x * {i + 3} ^ p[{i % 8}]; " for i in range(6000))
+    + "p[1] = x; }\nint main() { int* d; cudaMalloc(&d, 64); cudaMemset(d, 0, 64); k<<<1, 1>>>(d); cudaDeviceSynchronize(); return 0; }",
+    "__global__ void k(int* p) { "
+    + "".join(f"for (int i{n} = 0; i{n} < 3; i{n}++) " for n in range(60))
+    + "p[0]++; }\nint main() { int* d; cudaMalloc(&d, 64); k<<<1, 1>>>(d); cudaDeviceSynchronize(); return 0; }",
+    "int main() { auto f = " + "[] { return " * 400 + "1" + "; }" * 400 + "; return 0; }",
+    "#if " + "(" * 20000 + "1" + ")" * 20000 + "\n#endif\nint main() { return 0; }",
+    '#define S "'
+    + "a" * 1000000
+    + '"\n#define A S S S S S S S S\n#define B A A A A A A A A\nconst char* s = B B B B B B B B B B B B B B B B B B B B B B B B B B B B B B B B B B;\nint main() { return s[0]; }',
+    "#define J(a, b) a##b\n#define K(a, b) J(a, b)\n#define A0 x\n"
+    + "".join(f"#define A{i} K(A{i - 1}, A{i - 1})\n" for i in range(1, 50))
+    + "int A49;\nint main() { return 0; }",
+    'template <class T, class U> struct Q { T a; };\ntemplate <int N> struct G { typedef Q<typename G<N - 1>::t, typename G<N - 1>::t> t; };\ntemplate <> struct G<0> { typedef long t; };\nint main() { G<50>::t x; printf("%zu\\n", sizeof x); return 0; }',
+    "template <class T, class U> struct Q { };\ntemplate <class T> void f(int n, T) { if (n) { Q<T, T> q; f(n - 1, q); } }\nint main() { f(40, 1L); return 0; }",
+    "template <int N> int f(int n) { return f<2 * N>(n) + f<2 * N + 1>(n); }\nint main() { return f<1>(3); }",
+    "template <int A, int B> struct M { static const int v = M<A - 1, B>::v + M<A, B - 1>::v; };\ntemplate <int B> struct M<0, B> { static const int v = 1; };\ntemplate <int A> struct M<A, 0> { static const int v = 1; };\nint main() { return M<55, 55>::v; }",
+    "auto f = [](auto g, auto x) { return g(g, x); };\nint main() { return f([](auto g, auto x) -> int { return g(g, &x); }, 1); }",
+    "typedef int A0[9];\n"
+    + "".join(f"typedef A{i} A{i + 1}[99];\n" for i in range(40))
+    + "int main() { A40* p = (A40*)malloc(4); return sizeof *p > 5; }",
+    "typedef int (*F0)();\n"
+    + "".join(f"typedef F{i} (*F{i + 1})(F{i}, F{i});\n" for i in range(40))
+    + "int main() { F40 f = 0; F40 g = f; return f == g; }",
+    "int main() { int x = 3; " + "x = x ? x : " * 20000 + "1; return x; }",
+    "int main() { double x = 1" + " * 1.0e300" * 20000 + "; return x > 0; }",
+    "int main() { long x = " + "9" * 100000 + "; return x; }",
+    "int main() { double x = 1e" + "9" * 100000 + "; float y = 0x1p-" + "9" * 5000 + "; return x > y; }",
+    "enum E { "
+    + "".join(f"e{i} = e{i - 1} * 2 + 1, " if i else "e0 = 1, " for i in range(20000))
+    + "};\nint main() { return e19999 > 0; }",
+    "constexpr long p(long b, long e) { return e ? b * p(b, e - 1) : 1; }\nint main() { constexpr long v = p(99999999, 100000); return v; }",
+    'constexpr auto big() { unsigned long long s = 1; for (int i = 0; i < 100000; i++) s = s << 63 << 63; return s; }\nstatic_assert(big() == 0, "");\nint main() { static int a[1ULL << 62 << 1]; return a[0]; }',
+    "#define S(x) #x\n#define T(x) S(x x x x)\nconst char* s = "
+    + "T(" * 14
+    + "abc"
+    + ")" * 14
+    + ";\nint main() { return s[0]; }",
+]
+
 SURFACES = {
     "callbacks": CALLBACKS, "records": RECORDS, "control": CONTROL, "placement": PLACEMENT, "internal": INTERNAL,
     "deletes": DELETES, "objects": OBJECTS, "kernels": KERNELS, "tables": TABLES, "edges": EDGES,
+    "hidden": HIDDEN,
 }  # fmt: skip

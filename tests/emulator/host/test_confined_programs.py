@@ -233,3 +233,13 @@ def test_a_fault_found_after_the_report_is_not_announced_in_it():
     os.close(kept)
     with os.fdopen(reader, "rb") as pipe:
         assert received("p.cu", 4, pipe.read(), False, Options()).ended == "limit"
+
+
+def test_where_descriptors_are_not_inherited_main_is_not_run_and_kernels_are_judged(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "fork")  # Windows
+    path = tmp_path / "product.cu"
+    path.write_text(KERNEL)
+    report = tw.check(path)
+    assert "programs run on Linux and macOS" in report.not_judged["main"]
+    assert [run.entry for run in report.runs if run.entry == "product"]
+    assert run_program(path, options=Options(), capture=True).exit_code == 2

@@ -123,3 +123,19 @@ def test_storing_the_same_value_from_many_threads_is_no_race(run):
 def test_remove_of_a_file_and_the_algorithm_coexist(run):
     report = run('#include <algorithm>\n#include <cstdio>\nint main() { printf("%d\\n", std::remove("none.txt")); }\n')
     assert report.output == "-1\n", report.message
+
+
+def test_addresses_of_functions_are_numbers_and_truth_values(run):
+    report = run(r"""
+#include <cstdio>
+#include <cstdint>
+void told() { printf("told\n"); }
+__global__ void k(int* p) { *p = 1; }
+int main() {
+  long a = (long)told, b = (long)&told; uintptr_t c = reinterpret_cast<uintptr_t>(told);
+  bool there = (bool)told && told;
+  printf("%d %d %d %d\n", a == b, b == (long)c, (long)k != 0, there);
+  ((void (*)())a)();
+}
+""")
+    assert (report.output, report.faults) == ("1 1 1 1\ntold\n", []), report.message

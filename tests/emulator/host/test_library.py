@@ -179,3 +179,12 @@ def test_a_variable_is_in_scope_and_uninitialised_in_its_own_initialiser(run):
     )
     assert ran.output == "8 1\n"
     assert [(f.kind.value, f.place.line) for f in ran.findings if f.place] == [("uninitialised-read", 6)]
+
+
+def test_the_modes_of_setvbuf_and_terminate(run):
+    report = run("""#include <cstdio>
+#include <exception>
+int main(int argc, char**) { setvbuf(stdout, nullptr, _IONBF, 0); puts("here"); if (argc > 0) std::terminate(); }
+""")
+    assert (report.output, report.ended, report.status) == ("here\n", "abort", 134), report.message
+    assert "without an active exception" in report.errors

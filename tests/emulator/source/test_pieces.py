@@ -7,10 +7,11 @@ import tracemalloc
 import pytest
 
 from tilewise.emulator.source.conditional import evaluate_condition
-from tilewise.emulator.source.lexer import PIECE, Token
+from tilewise.emulator.source.lexer import PIECE, Token, tokenize
 from tilewise.emulator.source.literal import character_value, string_bytes
+from tilewise.emulator.source.preprocess import Preprocessor
 from tilewise.emulator.source.source import Source
-from tilewise.errors import KernelError
+from tilewise.errors import KernelError, LimitError
 
 SOURCE = Source("a.cu", "")
 
@@ -48,3 +49,14 @@ def test_a_character_may_be_octal():
 def test_a_wrong_escape_in_a_condition_is_refused():
     with pytest.raises(KernelError, match=r"\\u is followed by 4 hexadecimal digits"):
         evaluate_condition(SOURCE, [Token("char", r"'\u12'", 1, 1)], Token("punct", "#", 1, 1), 10)
+
+
+@pytest.mark.parametrize("text", [
+    "#define S(x) #x\n#define T(x) S(x x x x)\nconst char* s = " + "T(" * 14 + "abc" + ")" * 14 + ";\n",
+    "#define J(a, b) a##b\n#define L(x) J(x, x)\nint " + "L(" * 40 + "xxxxxxxx" + ")" * 40 + ";\n",
+])  # fmt: skip
+def test_texts_that_double_themselves_are_refused(text):
+    """The first one doubles the escapes of its quotes, too."""
+    source = Source("a.cu", text)
+    with pytest.raises(LimitError, match="# and ## make more than 8 MiB of text"):
+        Preprocessor(source).process(tokenize(source))

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from tilewise.emulator.host.file_broker import FileBroker
 from tilewise.emulator.host.options import Options
-from tilewise.emulator.host.program_report import ANNOUNCED, ProgramReport, received
+from tilewise.emulator.host.program_report import ANNOUNCED, UNCONFINED, ProgramReport, received
 from tilewise.errors import FileError
 
 CHILD = "tilewise.emulator.check.program_child"
@@ -41,6 +41,9 @@ def run_program(
     path = Path(path)
     if not path.is_file():
         raise FileError(f"{path}: no such file")
+    if not hasattr(os, "fork"):  # Windows: its processes inherit no descriptors by number
+        message = "main was not run: programs run on Linux and macOS"
+        return ProgramReport(str(path), 2, UNCONFINED, message, card=options.card)
     options.folder = str(path.resolve().parent)
     reader, writer = os.pipe()
     pipe = open(reader, "rb", buffering=0)  # noqa: SIM115

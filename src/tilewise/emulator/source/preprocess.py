@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tilewise.emulator.limits import DEFAULT, Limits
 from tilewise.emulator.source.conditional import evaluate_condition
 from tilewise.emulator.source.lexer import Token, tokenize
-from tilewise.emulator.source.source import Source
+from tilewise.emulator.source.source import MAX_BYTES, Source
 from tilewise.errors import LimitError
 
 PREDEFINED = {"__CUDACC__": "1", "__CUDA_ARCH__": "900", "__NVCC__": "1", "__cplusplus": "201703L"}
@@ -35,6 +35,7 @@ class Preprocessor:
             body = tokenize(Source(f"-D {name}", value))[:-2]
             self.macros[name] = Macro(name, tuple(t for t in body if t.kind != "newline"))
         self.count = 0
+        self.made = 0  # characters of texts that # and ## made
         self.expanded: list[Token] = []  # tokens of the current file so far
 
     def process(self, tokens: list[Token]) -> list[Token]:
@@ -252,6 +253,7 @@ class Preprocessor:
                 out.append(t.at(token))
                 continue
             if i and body[i - 1].text == "#":
+                self._make(sum(len(a.text) for a in argument), token)
                 text = "".join((" " if a.spaced and j else "") + a.text for j, a in enumerate(argument))
                 text = text.replace("\\", "\\\\") if '"' in text else text
                 out.append(t.at(token)._replace(kind="string", text='"' + text.replace('"', '\\"') + '"'))
@@ -266,6 +268,12 @@ class Preprocessor:
                 out.extend(expanded[t.text])
         return self._paste(out)
 
+    def _make(self, length: int, token: Token) -> None:
+        """Count the characters of a new text: each # and ## may double one that another made."""
+        self.made += length
+        if self.made > MAX_BYTES:
+            raise LimitError(f"{self.source.name}:{token.line}: # and ## make more than {MAX_BYTES >> 20} MiB of text")
+
     def _paste(self, tokens: list[Token]) -> list[Token]:
         if not any(t.text == "##" for t in tokens):
             return tokens
@@ -274,6 +282,7 @@ class Preprocessor:
         while i < len(tokens):
             if tokens[i].text == "##" and out and i + 1 < len(tokens):
                 left, right = out.pop(), tokens[i + 1]
+                self._make(len(left.text) + len(right.text), left)
                 out.append(right if left.kind == "nothing" else left._replace(text=left.text + right.text))
                 i += 2
             else:

@@ -163,7 +163,11 @@ def same_text(have: str, want: str, test: Test) -> Verdict:
         extra = rows[len(wanted)]
         first = {"line": extra[0], "have": extra[1][:LONG], "want": ""}
     share = max(0.0, 1 - wrong / max(1, len(wanted))) if test.partial else 0.0
-    return Verdict(share, "grade.output.hidden" if test.hidden else "grade.output", first)
+    return _different(test, share, "grade.output", first)
+
+
+def _different(test: Test, share: float, why: str, values: dict[str, Any]) -> Verdict:
+    return Verdict(share, "grade.output.hidden", {}) if test.hidden else Verdict(share, why, values)
 
 
 def _tokens(text: str) -> list[tuple[int, str]]:
@@ -199,4 +203,4 @@ def _same_numbers(have: bytes, want: bytes, test: Test) -> Verdict:
     values = {"line": at, "have": mine[at], "want": other[at], "count": int(wrong.sum()), "file": test.output}
     share = 1 - wrong.mean() if test.partial else 0.0
     values = {k: v if isinstance(v, int | str) else f"{v:.6g}" for k, v in values.items()}
-    return Verdict(float(share), "grade.output.hidden" if test.hidden else "grade.output.element", values)
+    return _different(test, float(share), "grade.output.element", values)

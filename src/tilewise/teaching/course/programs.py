@@ -67,11 +67,13 @@ def sources_beside(files: Mapping[str, bytes], main: str) -> list[str]:
 
 @contextmanager
 def temporary_project(files: Mapping[str, bytes]) -> Iterator[Path]:
-    """A new temporary folder with these files only."""
+    """A new temporary folder with these files only, without those whose names lead out of it."""
     with tempfile.TemporaryDirectory(prefix="tilewise-grade-") as folder:
         root = Path(folder).resolve()
         for name, data in {**files, ".git": b""}.items():  # .git ends the project
             path = root / name
+            if root not in Path(os.path.normpath(path)).parents:
+                continue
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         yield root

@@ -65,6 +65,9 @@
 #define SEEK_SET 0
 #define SEEK_CUR 1
 #define SEEK_END 2
+#define _IOFBF 0
+#define _IOLBF 1
+#define _IONBF 2
 #define BUFSIZ 8192
 #define assert(e) ((e) ? (void)0 : __assert_failed(#e, __FILE__, __LINE__))
 #define PRId64 "ld"

@@ -110,6 +110,7 @@ unsigned long long stoull(const string& s) { return strtoul(s.c_str(), nullptr, 
 float stof(const string& s) { return strtof(s.c_str(), nullptr); }
 double stod(const string& s) { return strtod(s.c_str(), nullptr); }
 class exception { public: string _what; exception() : _what("std::exception") {} exception(const string& s) : _what(s) {} virtual ~exception() {} virtual const char* what() const { return _what.c_str(); } };
+void terminate() { fprintf(stderr, "terminate called without an active exception\n"); abort(); }
 class runtime_error : public exception { public: runtime_error(const string& s) : exception(s) {} };
 class logic_error : public exception { public: logic_error(const string& s) : exception(s) {} };
 class invalid_argument : public logic_error { public: invalid_argument(const string& s) : logic_error(s) {} };

@@ -72,7 +72,7 @@ def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Valu
     """A value of `type_` from any value; for classes, a new temporary where constructors are needed."""
     if isinstance(type_, Reference):
         return bind(b, value, type_)
-    if isinstance(value, Overloads):
+    if isinstance(value, Overloads) and not isinstance(type_, Scalar):  # a number or a bool is made of its address
         if explicit and len(value.candidates) == 1 and not getattr(value.candidates[0], "on_device", False):
             return Value(type_, function_address(b, value, None).text)  # (int (*)(const void*, const void*))compare
         return function_address(b, value, type_)

@@ -332,6 +332,8 @@ def cuda_set(s: Session, to: int, value: int, size: int) -> int:
 
 @runtime("__cuda_set2d")
 def cuda_set2d(s: Session, to: int, pitch: int, value: int, width: int, height: int) -> int:
+    if captured(s, lambda: cuda_set2d(s, to, pitch, value, width, height)):
+        return codes.SUCCESS  # one node of the graph, however many rows
     for row in range(height):
         code = int(cuda_set(s, to + row * pitch, value, width))
         if code:
