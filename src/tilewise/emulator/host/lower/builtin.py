@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewise.emulator.host.lower.async_copies import lower_async
+from tilewise.emulator.host.lower.barrier_checks import note_barrier
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_object
 from tilewise.emulator.host.lower.conversion import convert, object_place
@@ -96,6 +97,7 @@ def _wait(b: Builder, node: tree.Call) -> Value:
     kind = convert(b, b.lower(node.arguments[0]), types.INT)
     if b.program.recording is not None:
         record_barrier(b)
+    note_barrier(b)
     b.program.external("rt_barrier")
     b.calls.add("@rt_barrier")
     b.noted_line = 0

@@ -28,10 +28,8 @@ def load(b: FunctionText, place: Place, checked: bool = True) -> Value:
         b.report_if(lacks, "rt_uninitialised_variable", [("i32", b.line_text()), ("i32", str(name_id))])
     address = place.address
     recorded = _recorded(b, place)
-    if place.check == SHARED and recorded:
-        address = recorded_address(b, address, type_.size)
-    elif place.check == SHARED:
-        record_access(b, address, type_)
+    if place.check == SHARED:
+        address = recorded_address(b, address, type_.size) if recorded else address
     elif not place.register and place.check not in (UNCHECKED, PRECHECKED):
         address = check_access(b, address, type_.size, place.check, span=place.span)
         if place.check == FULL and b.program.instrumented and not b.library:
@@ -57,14 +55,14 @@ def store(b: FunctionText, place: Place, text: str) -> None:
     recorded = _recorded(b, place)
     if recorded:
         record(b, SiteKind.WRITE, place, text)
-    if place.check == SHARED and recorded:
-        address = recorded_address(b, address, type_.size, write=True)
+    if place.check == SHARED:
+        address = recorded_address(b, address, type_.size, write=True) if recorded else address
     elif not place.register and place.check == FULL:
         address = check_access(b, address, type_.size, FULL, write=True)
-    elif not place.register and place.check not in (UNCHECKED, SHARED, PRECHECKED):
+    elif not place.register and place.check not in (UNCHECKED, PRECHECKED):
         mark_initialised(b, address, type_.size)
     text = b.to_memory(type_, text)
-    if (place.check == SHARED and not recorded) or (place.check == FULL and b.program.instrumented and not b.library):
+    if place.check == FULL and b.program.instrumented and not b.library:
         record_access(b, address, type_, text)
     if not place.register:
         b.note_store(address, type_.size)

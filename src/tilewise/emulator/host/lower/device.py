@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewise.emulator.host.lower import containment
 from tilewise.emulator.host.lower.async_copies import async_functions
+from tilewise.emulator.host.lower.barrier_checks import CHECK, NO_BARRIERS, barrier_checks
 from tilewise.emulator.host.lower.copied_states import COPY_STATES
 from tilewise.emulator.host.lower.device_function import by_handle_text, handle_targets
 from tilewise.emulator.host.lower.device_variables import MAX_DYNAMIC_SHARED
@@ -204,9 +205,8 @@ def kernel_module(
     `group`: vectorise over this many threads; whether they lie in one row. The text then counts groups, not threads.
     `instrumented`: call `check_race` before every access of shared or global memory. `recording`: log these accesses
     instead (`lower/recording.py`)."""
-    p.device, p.shared, p.dynamic_shared, p.externals, p.instrumented = True, [], 0, {}, instrumented
-    p.recording = recording
-    p.called_by_handle = {}
+    p.device, p.shared, p.uninitialised_shared, p.dynamic_shared = True, [], [], 0
+    p.externals, p.called_by_handle, p.instrumented, p.recording = {}, {}, instrumented, recording
     p.instances = {k: v for k, v in p.instances.items() if not v.device}
     try:
         assert site.kernel is not None
@@ -248,7 +248,7 @@ def kernel_module(
         out.append(_coroutine_threads(p, kernel, instances, bool(may_recurse), enter_thread, width, tick))
     else:
         out.append(SEQUENTIAL_THREADS.format(enter_thread=enter_thread))
-    beyond, shared = _reset_dynamic_shared(p, "" if recording is None else poisoned(p))
+    beyond, shared = _reset_shared(p, "" if recording is None else poisoned(p))
     out.append(RUN_BLOCKS.format(beyond=beyond, tick=block_tick, shared=shared, enter_block=enter[0].symbol))
     p.externals.pop("rt_barrier", None)
     return "\n".join([*out, *declarations(p)])
@@ -264,7 +264,9 @@ def _observed(
         support = [instrumentation(p, enter_thread)]
         if any(call.startswith("@async_") for i in instances for call in i.calls):
             support.append(async_functions(p, clock(p)))
-        return support, "@enter_instrumented", tick, block_tick
+        if any("@rt_barrier" in i.calls for i in instances):
+            return [*support, barrier_checks(p, clock(p)["block"])], "@enter_instrumented", CHECK + tick, block_tick
+        return [*support, NO_BARRIERS], "@enter_instrumented", tick, block_tick
     if recording is not None:
         p.externals.pop("rt_invalid_access", None)
         return [text_of(p, recording, enter_thread)], "@enter_recorded", "", BLOCK
@@ -287,16 +289,22 @@ def _one_thread(kernel: Instance, site: LaunchSite) -> str:
     return "\n".join(["define internal void @one_thread(ptr %args) #0 alwaysinline {", *lines, call, "  ret void", "}"])
 
 
-def _reset_dynamic_shared(p: Program, static: str) -> tuple[str, str]:
-    """States of extern __shared__ memory: unaddressable beyond the requested size, uninitialised when a block begins.
+def _reset_shared(p: Program, static: str) -> tuple[str, str]:
+    """States of __shared__ memory: of extern arrays unaddressable beyond the requested size, and uninitialised when a
+    block begins.
 
     The states beyond cannot change, so they are set once per launch: 228 KiB of states take longer than many blocks.
-    Static arrays remain initialised: accesses by subscript do not set their states, and accesses through a pointer
-    (atomicAdd(&s[i], 1), a function with a parameter s) would then be reported. `static`: what else is done to them."""
+    Static arrays are initialised unless the kernel is instrumented: accesses by subscript do not set their states, and
+    accesses through a pointer (atomicAdd(&s[i], 1), a function with a parameter s) would then be reported. `static`:
+    what else is done to them."""
+    fill = "  call void @llvm.memset.p0.i64(ptr"
+    static += "".join(
+        f"{fill} inttoptr (i64 {start + p.memory.shift} to ptr), i8 1, i64 {size}, i1 false)\n"
+        for start, size in p.uninitialised_shared
+    )
     if not p.dynamic_shared:
         return "", static
     there = p.dynamic_shared + p.memory.shift
-    fill = "  call void @llvm.memset.p0.i64(ptr"
     beyond = [
         f"  %rest = sub i64 {MAX_DYNAMIC_SHARED}, %dynamic",
         f"  %after = add i64 {there}, %dynamic",

@@ -48,6 +48,12 @@ def shared_place(b: Builder, item: tree.Variable) -> Place:
     program.shared.append((address, size))
     if program.recording is not None:
         program.recording.shared.append((item.name, type_, address))
-    checked = program.recording is not None or (program.instrumented and "volatile" not in item.specifiers)
-    checked = checked and not isinstance(type_, Record)
-    return Place(type_, f"inttoptr (i64 {address} to ptr)", SHARED if checked else UNCHECKED, name=item.name)
+    check = UNCHECKED
+    if isinstance(type_, Record):
+        pass  # its methods do not set states
+    elif program.recording is not None:
+        check = SHARED
+    elif program.instrumented and "volatile" not in item.specifiers:
+        check = FULL
+        program.uninitialised_shared.append((address, size))
+    return Place(type_, f"inttoptr (i64 {address} to ptr)", check, name=item.name)

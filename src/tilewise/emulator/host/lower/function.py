@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewise.emulator.host.lower import call, expression, initialise, objects, statement
+from tilewise.emulator.host.lower.barrier_checks import note_end
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import copy_bytes, store
 from tilewise.emulator.host.lower.conversion import rvalue
@@ -72,6 +73,7 @@ def write(p: Program, instance: Instance) -> None:
         b.statement(body)
     if b.open:
         _falls_off(b, instance)
+        note_end(b, instance)
         b.jump("leave")
     if b.result is AUTO:
         b.result = types.VOID

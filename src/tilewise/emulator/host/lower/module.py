@@ -68,7 +68,7 @@ RUNTIME = {
     "rt_catch": "ptr (i32)", "rt_uncaught": "void ()",
     "rt_throw": "void (i32, i32)", "rt_throw_what": "void (i32, ptr, i32)",
     "rt_invalid_access": "ptr (i64, i64, i32, i32)", "rt_barrier": "void (i32)",
-    "rt_race": "void (i64, i32, i32, i32, i32)",
+    "rt_race": "void (i64, i32, i32, i32, i32)", "rt_divergent_barrier": "void (i32, i32)",
     "rt_all_initialised": "i32 (i64, i64, i64, i32)",
     "rt_assume_initialised": "void (ptr)",
     "rt_launch": "void (i32, ptr, ptr, ptr, i64, i64, ptr)",

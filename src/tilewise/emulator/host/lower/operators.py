@@ -18,7 +18,7 @@ from tilewise.emulator.host.lower.places import has_value, load, note_value, put
 from tilewise.emulator.host.lower.recorded_text import assignment, note_assigned
 from tilewise.emulator.host.lower.reference_comparisons import record_limit, record_values
 from tilewise.emulator.host.lower.scalars import scalars
-from tilewise.emulator.host.lower.values import SHARED, UNCHECKED, Overloads, Place, Value, Wide, WidePlace, dereference
+from tilewise.emulator.host.lower.values import INIT, Overloads, Place, Value, Wide, WidePlace, dereference
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar
 from tilewise.emulator.sema.overload import operator_choice
@@ -217,7 +217,7 @@ def _copies_variable(b: Builder, node: tree.Assign) -> bool:
     if local is None:
         return False
     if target is not node.target:
-        return isinstance(local.type, Array) and local.check in (SHARED, UNCHECKED)
+        return isinstance(local.type, Array) and local.check != INIT
     return bool(local.flag) and type(local) is type(source) and local.type is source.type
 
 

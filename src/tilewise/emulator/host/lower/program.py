@@ -88,6 +88,7 @@ class Program(Semantics):
         self.lenient = False  # omit host statements that do not compile
         self.device = False  # lowering device code
         self.shared: list[tuple[int, int]] = []  # __shared__ variables of the kernel: address and size
+        self.uninitialised_shared: list[tuple[int, int]] = []  # of them, those whose states are checked
         self.spans: list[tuple[int, int]] = []  # of the last kernel: pointer parameter, address of its block's ends
         self.instrumented = False  # lowering a kernel that checks for races
         self.recording: Any = None  # `recording.Recording` while lowering a kernel that records its events

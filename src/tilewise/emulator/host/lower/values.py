@@ -19,7 +19,7 @@ from tilewise.errors import EngineError
 UNCHECKED = 0  # inside its object, and initialised
 INIT = 1  # inside its object: check that it is initialised
 FULL = 2  # reached through a pointer: check bounds and initialisation
-SHARED = 3  # __shared__ in a kernel that is instrumented for races: call `check_race`
+SHARED = 3  # __shared__ in a kernel that is recorded: checked against the arrays' ends
 PRECHECKED = 4  # reached through a pointer, and checked before the loop
 
 

@@ -1,7 +1,7 @@
 """Kernels compiled to machine code, for the blocks that the interpreter would take too long for.
 
-Bounds and initialisation are checked at every access, as in host code. Races are found only by the interpreter, in the
-blocks that it runs, and by the instrumented version of a kernel."""
+Bounds and initialisation are checked at every access, as in host code. Races, shared memory and barriers are checked
+only by the interpreter, in the blocks that it runs, and by the instrumented version of a kernel."""
 
 from __future__ import annotations
 
@@ -112,6 +112,7 @@ class CompiledKernel:
         if counting:
             reset_counters(s.program)
             counting(arguments, 0, instrumented, geometry.threads, min(shared, MAX_DYNAMIC_SHARED))
+            s.faults.drop_reads_before_racing_stores()
             blocks = [(max(first, instrumented), last) for first, last in blocks]
             work = counted_work(s.program, geometry.threads)
         run, width = self._function(geometry)
@@ -239,6 +240,16 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
     if address < block.address:
         message = f"{_thread(s)}: a {verb} {before} before the start of {describe(block)}"
     s.faults.add_of(block, Kind.OUT_OF_BOUNDS, line, message, hint, verb)
+
+
+@runtime("rt_divergent_barrier")
+def divergent_barrier(s: Session, line: int, missing: int) -> None:
+    message = (
+        f"{missing} threads never reach this __syncthreads() while others of their block wait at it: first {_thread(s)}"
+    )
+    hint = "move the barrier out of the branch, so that every thread of the block passes it"
+    found = s.faults.add(Kind.DIVERGENT_BARRIER, line, message, hint, access="barrier")
+    found.count += missing - 1
 
 
 @runtime("rt_race")

@@ -45,6 +45,15 @@ class Faults:
         """A finding about an allocation: its array is the block's name, or the line that allocated it."""
         return self.add(kind, line, message, hint, array=block.name or str(block.line), access=access, other_line=other)
 
+    def drop_reads_before_racing_stores(self) -> None:
+        """Threads run one after the other: what one reads before another stores to it is a race, and no uninitialised
+        read."""
+        races = [f for f in self.found.values() if f.kind is Kind.RACE]
+        racing = {(f.array, place.line) for f in races for place in (f.place, f.other_place) if place is not None}
+        for key, f in list(self.found.items()):
+            if f.kind is Kind.UNINITIALISED_READ and (f.array, f.line) in racing:
+                del self.found[key]
+
     def add_kernel(self, finding: Finding) -> None:
         self._announce(finding)
         self.kernel.append(finding)
