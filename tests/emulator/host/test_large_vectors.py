@@ -94,3 +94,21 @@ int main() { std::vector<int> v; v.reserve(8); v.push_back(1);
     assert (fault.kind.value, fault.line, fault.array) == ("out-of-bounds", 3, "v")
     assert "behind the elements of v (32 bytes from std::vector at line 2)" in fault.message
     assert "resize" in fault.hint
+
+
+def test_tables_of_numbers_are_data(tmp_path):
+    """10,000 literals were as many stores, which took 15 s to optimise."""
+    numbers = ", ".join(str(i * 7 % 251) for i in range(10_000))
+    path = tmp_path / "table.cu"
+    path.write_text(
+        f"#include <cstdio>\nconst unsigned char bytes[] = {{{numbers}}};\n"
+        f"static const float rows[2][20] = {{{{{', '.join(['-1.5f'] * 20)}}}, {{{', '.join(map(str, range(19)))}}}}};\n"
+        "__constant__ double twice[33] = {" + ", ".join(["0.1"] * 33) + "};\n"
+        "__global__ void k(double* p) { *p = twice[32]; }\n"
+        "int main() { double *p, h; cudaMalloc(&p, 8); k<<<1, 1>>>(p); cudaMemcpy(&h, p, 8, cudaMemcpyDeviceToHost);\n"
+        "cudaFree(p); long long s = 0; for (int i = 0; i < 10000; ++i) s += bytes[i];\n"
+        'printf("%lld %g %g %g %.17g\\n", s, rows[0][19], rows[1][18], rows[1][19], h); }\n'
+    )
+    report = run_program(path, [], Options(), capture=True)
+    expected = f"{sum(i * 7 % 251 for i in range(10_000))} -1.5 18 0 0.10000000000000001\n"
+    assert (report.output, report.faults) == (expected, [])

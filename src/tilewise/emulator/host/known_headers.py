@@ -19,6 +19,7 @@ THRUST = "thrust.h"
 COMPLEX = "cpp_complex.h"
 OPENCV = "opencv.h"
 HALF = "half.h"
+PTX = "ptx.h"  # loaded for programs with inline assembly
 KNOWN: dict[str, str] = {
     **dict.fromkeys(
         ("stdio.h", "stdlib.h", "string.h", "math.h", "time.h", "assert.h", "limits.h", "float.h", "stdint.h",
@@ -120,6 +121,7 @@ COPIED = ("helper_cuda.h", "cutil.h", "helper_math.h", "course_timers.h", "book.
 NEEDS: dict[str, tuple[str, ...]] = {
     "book.h": ("helper_cuda.h",), "cutil.h": ("helper_cuda.h",), "cublas.h": (HALF,), COMPLEX: (ALGORITHM,),
     "cufft.h": ("cu_complex.h",), "cub.h": (THRUST,), OPENCV: (STRING, ALGORITHM, "stb_image.h"), "mma.h": (HALF,),
+    PTX: (HALF,),
     STREAMS: (STRING,), "variant.h": (STRING, ALGORITHM), STRING: (ALGORITHM,), VECTOR: (ALGORITHM,),
     RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,), MEMORY: (ALGORITHM,), CONTAINERS: (VECTOR,), THREADS: (CHRONO,),
     THRUST: (VECTOR,), "wb.h": (STREAMS,),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewise.emulator.host.header_cache import load_headers, wanted_headers
-from tilewise.emulator.host.known_headers import ALWAYS, COPIED, FOLDERS, IMPLIED, KNOWN, REPLACED
+from tilewise.emulator.host.known_headers import ALWAYS, COPIED, FOLDERS, IMPLIED, KNOWN, PTX, REPLACED
 from tilewise.emulator.host.project import folders_above, in_project, usual_folders
 from tilewise.emulator.host.sources import Sources, placed_tokens
 from tilewise.emulator.limits import DEFAULT, Limits
@@ -24,6 +24,7 @@ MAX_DEPTH = 40
 ARCH = "__CUDA_ARCH__"
 USING = re.compile(r"\busing\s+namespace\s+std\b")
 QUALIFIED = re.compile(r"\bstd\s*::\s*(\w+)")
+ASSEMBLY = re.compile(r"\b(asm|__asm__)\b")
 BARE = re.compile(r"\b(cout|cerr|cin|endl|vector|string|mt19937|unique_ptr)\b")
 
 
@@ -88,7 +89,8 @@ class UnitReader(Preprocessor):
             self.including.append(path.parent)
             named += self._named(tokenize(text), set())
             self.including.pop()
-        library = load_headers(self._with_implied([*ALWAYS, *named]))
+        ptx = [PTX] if any(map(ASSEMBLY.search, self._texts)) else []
+        library = load_headers(self._with_implied([*ALWAYS, *ptx, *named]))
         self.sources.others = [Source(name, text) for name, text in library.files]
         predefined = set(self.macros) - set(self.forced)
         self.macros = {**library.macros, **self.macros}

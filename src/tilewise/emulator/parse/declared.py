@@ -17,6 +17,7 @@ class Names:
     types: set[str] = field(default_factory=set)
     class_templates: set[str] = field(default_factory=set)
     function_templates: set[str] = field(default_factory=set)
+    member_templates: set[str] = field(default_factory=set)  # methods of any class, without its name
     namespaces: set[str] = field(default_factory=set)
     using: list[str] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)  # using std::cout; namespace c = std::chrono
@@ -24,8 +25,8 @@ class Names:
 
     def copy(self) -> Names:
         return Names(
-            set(self.types), set(self.class_templates), set(self.function_templates), set(self.namespaces),
-            list(self.using), dict(self.aliases), set(self.prototypes),
+            set(self.types), set(self.class_templates), set(self.function_templates), set(self.member_templates),
+            set(self.namespaces), list(self.using), dict(self.aliases), set(self.prototypes),
         )  # fmt: skip
 
     def candidates(self, name: str, scope: str) -> Iterator[str]:

@@ -11,7 +11,8 @@ import re
 import struct
 from dataclasses import dataclass, field
 
-from tilewise.emulator.parse.ptx_instructions import FORMS, SPECIAL, TYPES, UnknownInstructionError
+from tilewise.emulator.parse.ptx_instructions import FORMS, SPECIAL
+from tilewise.emulator.parse.ptx_operands import TYPES, UnknownInstructionError
 from tilewise.emulator.parse.reading import Reader
 from tilewise.emulator.source.lexer import Token, split, tokenize
 from tilewise.emulator.source.source import Source

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
-from tilewise.errors import EngineError
+from tilewise.emulator.parse import ptx_tensor_cores
+from tilewise.emulator.parse.ptx_operands import TYPES, UnknownInstructionError, address, elements
 
-TYPES = {
-    "u8": "unsigned char", "s8": "signed char", "b8": "unsigned char", "u16": "unsigned short", "s16": "short",
-    "b16": "unsigned short", "u32": "unsigned int", "s32": "int", "b32": "unsigned int", "u64": "unsigned long",
-    "s64": "long", "b64": "unsigned long", "f32": "float", "f64": "double", "pred": "bool",
-}  # fmt: skip
 SPECIAL = {
     "laneid": "(unsigned int)(__thread_number() & 31)", "warpid": "(unsigned int)(__thread_number() >> 5)",
     "smid": "(__block_number() % 40u)", "nsmid": "40u", "clock": "(unsigned int)clock64()", "clock64": "clock64()",
@@ -28,10 +23,6 @@ FUNCTIONS = {"sqrt": "sqrt", "rsqrt": "rsqrt", "sin": "sin", "cos": "cos", "ex2"
              "tanh": "tanh", "abs": "fabs"}  # fmt: skip
 ATOMIC = {"add": "atomicAdd", "min": "atomicMin", "max": "atomicMax", "exch": "atomicExch", "cas": "atomicCAS",
           "and": "atomicAnd", "or": "atomicOr", "xor": "atomicXor", "inc": "atomicInc", "dec": "atomicDec"}  # fmt: skip
-
-
-class UnknownInstructionError(EngineError):
-    """PTX that is not translated; its text."""
 
 
 def _type(opcode: list[str], which: int = -1) -> str:
@@ -171,7 +162,26 @@ def _insert(unit: Any, opcode: list[str], o: list[str]) -> str:
     return str(unit.write(o[0], "b32", f"({into} & ~{mask}) | ({part} << ({at} & 31) & {mask})"))
 
 
+ROUNDED = {"f16": "__half_bits", "bf16": "__bf16_bits", "tf32": "__tf32_bits"}  # functions of ptx.h
+WIDENED = {"f16": "__half_value({})", "bf16": "__uint_as_float((unsigned int)({}) << 16)"}
+
+
+def _convert_half(unit: Any, opcode: list[str], o: list[str]) -> str:
+    """cvt to or from a half or tf32: to nearest, also two at once."""
+    to, source = (part for part in opcode if part in TYPES or part.removesuffix("x2") in ROUNDED)
+    if source in WIDENED and to == "f32":
+        return str(unit.write(o[0], to, WIDENED[source].format(unit.read(o[1], "b16"))))
+    if source != "f32" or not {"rn", "rna"}.intersection(opcode) or "relu" in opcode:
+        raise UnknownInstructionError(".".join(opcode))
+    parts = [f"{ROUNDED[to.removesuffix('x2')]}({unit.read(x, source)})" for x in o[1:]]
+    if to.endswith("x2"):
+        return str(unit.write(o[0], "b32", f"(unsigned int){parts[0]} << 16 | {parts[1]}"))
+    return str(unit.write(o[0], "b32" if to == "tf32" else "b16", parts[0]))
+
+
 def _convert(unit: Any, opcode: list[str], o: list[str]) -> str:
+    if any(part.removesuffix("x2") in ROUNDED for part in opcode):
+        return _convert_half(unit, opcode, o)
     to, source = _type(opcode, -2), _type(opcode)
     value = unit.read(o[1], source)
     rounding = {"rni": "rint", "rmi": "floor", "rpi": "ceil"}
@@ -181,30 +191,16 @@ def _convert(unit: Any, opcode: list[str], o: list[str]) -> str:
     return str(unit.write(o[0], to, f"({TYPES[to]})({value})"))
 
 
-def _address(unit: Any, opcode: list[str], operand: str, type_: str) -> str:
-    inside = re.fullmatch(r"\[\s*(%?[\w.]+)\s*(?:\+\s*(-?\w+))?\s*\]", operand)
-    if inside is None:
-        raise UnknownInstructionError(operand)
-    base = unit.name(inside[1])
-    if "shared" in opcode or "shared::cta" in opcode:
-        base = f"__cvta_shared_to_generic((unsigned long)({base}))"
-    return f"({TYPES[type_]}*)((char*)({base}) + {inside[2] or 0})"
-
-
-def _elements(operand: str) -> list[str]:
-    return [x.strip() for x in operand.strip("{} ").split(",")]
-
-
 def _load(unit: Any, opcode: list[str], o: list[str]) -> str:
     type_ = _type(opcode)
-    at = _address(unit, opcode, o[1], type_)
-    return " ".join(unit.write(x, type_, f"({at})[{i}]") for i, x in enumerate(_elements(o[0])))
+    at = address(unit, opcode, o[1], type_)
+    return " ".join(unit.write(x, type_, f"({at})[{i}]") for i, x in enumerate(elements(o[0])))
 
 
 def _store(unit: Any, opcode: list[str], o: list[str]) -> str:
     type_ = _type(opcode)
-    at = _address(unit, opcode, o[0], type_)
-    return " ".join(f"({at})[{i}] = {unit.read(x, type_)};" for i, x in enumerate(_elements(o[1])))
+    at = address(unit, opcode, o[0], type_)
+    return " ".join(f"({at})[{i}] = {unit.read(x, type_)};" for i, x in enumerate(elements(o[1])))
 
 
 def _atomic(unit: Any, opcode: list[str], o: list[str]) -> str:
@@ -212,7 +208,7 @@ def _atomic(unit: Any, opcode: list[str], o: list[str]) -> str:
     name = [ATOMIC[part] for part in opcode[1:] if part in ATOMIC][0]  # noqa: RUF015 - an IndexError is caught
     first = 1 if opcode[0] == "atom" else 0
     given = ", ".join(unit.read(x, type_) for x in o[first + 1 :])
-    call = f"{name}({_address(unit, opcode, o[first], type_)}, {given})"
+    call = f"{name}({address(unit, opcode, o[first], type_)}, {given})"
     return str(unit.write(o[0], type_, call)) if first else f"{call};"
 
 
@@ -236,8 +232,8 @@ def _copy(unit: Any, opcode: list[str], o: list[str]) -> str:
         return f"__pipeline_wait_prior({unit.read(o[0], 's32')});"
     if "wait_all" in opcode:
         return "__pipeline_commit(); __pipeline_wait_prior(0);"
-    to = _address(unit, ["shared"], o[0], "u32")
-    source = _address(unit, [], o[1], "u32")
+    to = address(unit, ["shared"], o[0], "u32")
+    source = address(unit, [], o[1], "u32")
     size = unit.read(o[2], "s32")
     zeros = f"{size} - {unit.read(o[3], 's32')}" if len(o) > 3 else "0"
     return f"__pipeline_memcpy_async({to}, {source}, {size}, {zeros});"
@@ -255,7 +251,8 @@ FORMS: dict[str, Callable[[Any, list[str], list[str]], str]] = {
     **dict.fromkeys(("popc", "clz"), _count), "mul": _mul, "mov": _move, "setp": _setp, "selp": _selp,
     "neg": _unary("-{}"), "not": _unary("~{}"), "brev": _unary("__brev({})"), "rcp": _unary("1 / {}"),
     "bfe": _field, "bfi": _insert, "cvt": _convert, "cvta": _to_address, "ld": _load, "ldu": _load, "st": _store,
-    "cp": _copy,
+    "cp": _copy, "mma": ptx_tensor_cores.multiply, "ldmatrix": ptx_tensor_cores.load_matrices,
+    "stmatrix": ptx_tensor_cores.store_matrices,
     "bar": lambda unit, opcode, o: "__syncwarp();" if "warp" in opcode else "__syncthreads();",
     "barrier": lambda unit, opcode, o: "__syncthreads();",
     "activemask": lambda unit, opcode, o: str(unit.write(o[0], "b32", "__activemask()")),

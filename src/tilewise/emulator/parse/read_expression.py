@@ -272,7 +272,8 @@ def _member(reader: Reader, value: Any, arrow: bool, where: dict[str, Any]) -> A
             reader.advance()
             owner, name = name, reader.advance().text
     given = None
-    if reader.at("<") and (explicit or name in ("get", "count", "convert", "data_ptr") or _type_follows(reader)):
+    templates = reader.names.member_templates
+    if reader.at("<") and (explicit or name in templates or name == "data_ptr" or _type_follows(reader)):
         start = reader.position
         try:
             given = read_type.template_arguments(reader)

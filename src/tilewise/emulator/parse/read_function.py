@@ -114,6 +114,8 @@ def function_rest(
             special=special if tree.specialises(template) else None,
         )  # fmt: skip
         _after_parameters(reader, made)
+    if template and owner is not None:
+        reader.names.member_templates.add(name)
     if inside is not None:
         _define_method(reader, inside, made)
     elif owner is None:

@@ -7,7 +7,7 @@ from typing import Any
 from tilewise.emulator.parse import read_type, tree
 from tilewise.emulator.parse.inline_ptx import assembly
 from tilewise.emulator.parse.read_expression import arguments, assignment, braces, comma
-from tilewise.emulator.parse.reading import Reader
+from tilewise.emulator.parse.reading import ATTRIBUTES, Reader
 from tilewise.emulator.source.lexer import Token
 from tilewise.errors import KernelError
 
@@ -86,7 +86,7 @@ def _statement(reader: Reader, token: Token) -> Any:
     if token.text == ";":
         reader.advance()
         return tree.Nothing(line=token.line)
-    if token.text == "[" and reader.peek().text == "[":
+    if token.text in ATTRIBUTES or (token.text == "[" and reader.peek().text == "["):
         reader.skip_attributes()
         return statement(reader)
     if is_declaration(reader):

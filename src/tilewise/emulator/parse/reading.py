@@ -14,6 +14,7 @@ from tilewise.emulator.source.source import Source, Span
 from tilewise.errors import KernelError
 
 MAX_NESTING = 120
+ATTRIBUTES = ("__attribute__", "__declspec", "alignas", "__align__", "__launch_bounds__")
 
 
 class Reader(ABC):
@@ -191,7 +192,7 @@ class Reader(ABC):
         while True:
             if self.at("[") and self.peek().text == "[":
                 self.skip_balanced()
-            elif self.token.text in ("__attribute__", "__declspec", "alignas", "__align__", "__launch_bounds__"):
+            elif self.token.text in ATTRIBUTES:
                 self.advance()
                 if self.at("("):
                     self.skip_balanced()

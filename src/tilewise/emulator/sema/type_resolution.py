@@ -47,7 +47,10 @@ def _reference(p: SymbolTable, node: tree.TypeReference, env: Environment) -> Ty
     to = resolve(p, node.to, env)
     if isinstance(to, Reference):  # && of a reference is that reference
         return to if not to.rvalue or node.rvalue else Reference(to.to, to.const)
-    return Reference(to, isinstance(node.to, tree.TypeConst), node.rvalue)
+    element = node.to
+    while isinstance(element, tree.TypeArray):  # const T (&a)[4]
+        element = element.of
+    return Reference(to, isinstance(element, tree.TypeConst), node.rvalue)
 
 
 def _array(p: SymbolTable, node: tree.TypeArray, env: Environment) -> Type:

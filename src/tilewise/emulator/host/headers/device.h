@@ -152,6 +152,20 @@ template <class T, class U> __device__ void __pipeline_memcpy_async(T* to, const
 __device__ void __pipeline_commit() { __async_commit(); }
 __device__ void __pipeline_wait_prior(size_t groups) { __async_wait(groups); }
 
+// memcpy, memmove and memset of kernels
+template <class T> __device__ void __move(T* to, const T* from, size_t n) {
+    for (size_t j = 0; j < n; ++j) { size_t i = to < from ? j : n - 1 - j; __accessed(from + i, 0); __accessed(to + i, 1); to[i] = from[i]; }
+}
+__device__ void* __device_memmove(void* to, const void* from, size_t n) {
+    if ((((size_t)to | (size_t)from | n) & 3) == 0) __move((int*)to, (const int*)from, n / 4); else __move((char*)to, (const char*)from, n);
+    return to;
+}
+__device__ void* __device_memcpy(void* to, const void* from, size_t n) { return __device_memmove(to, from, n); }
+__device__ void* __device_memset(void* to, int value, size_t n) {
+    for (size_t i = 0; i < n; ++i) { __accessed((char*)to + i, 1); ((char*)to)[i] = (char)value; }
+    return to;
+}
+
 namespace cooperative_groups {
 struct thread_block {
     __device__ void sync() const { __wait(1); }

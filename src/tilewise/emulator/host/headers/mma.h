@@ -23,18 +23,18 @@ template <class U, int M, int N, int K, class T, class L, class P> __device__ vo
     const int lane = __thread_number() & 31;
     for (int e = 0; e < __held<U, M, N, K>::rows; ++e) {
         const int i = e * (32 / N) + lane / N;
-        for (int k = 0; k < K; ++k) { const int r = __held<U, M, N, K>::first ? i : k, c = __held<U, M, N, K>::first ? k : lane % N; f.x[e * K + k] = __layout<L>::columns ? p[c * ld + r] : p[r * ld + c]; }
+        for (int k = 0; k < K; ++k) { const int r = __held<U, M, N, K>::first ? i : k, c = __held<U, M, N, K>::first ? k : lane % N; const P* at = __layout<L>::columns ? p + c * ld + r : p + r * ld + c; __accessed(at, 0); f.x[e * K + k] = *at; }
     }
     __wait(2);
 }
 template <int M, int N, int K, class T, class L, class P> __device__ void load_matrix_sync(fragment<accumulator, M, N, K, T, L>& f, const P* p, unsigned int ld, layout_t l) {
     const int lane = __thread_number() & 31, j = lane % N;
-    for (int e = 0; e < M * N / 32; ++e) { const int i = e * (32 / N) + lane / N; f.x[e] = l == mem_col_major ? p[j * ld + i] : p[i * ld + j]; }
+    for (int e = 0; e < M * N / 32; ++e) { const int i = e * (32 / N) + lane / N; const P* at = l == mem_col_major ? p + j * ld + i : p + i * ld + j; __accessed(at, 0); f.x[e] = *at; }
     __wait(2);
 }
 template <int M, int N, int K, class T, class L, class P> __device__ void store_matrix_sync(P* p, const fragment<accumulator, M, N, K, T, L>& f, unsigned int ld, layout_t l) {
     const int lane = __thread_number() & 31, j = lane % N;
-    for (int e = 0; e < M * N / 32; ++e) { const int i = e * (32 / N) + lane / N; if (l == mem_col_major) p[j * ld + i] = f.x[e]; else p[i * ld + j] = f.x[e]; }
+    for (int e = 0; e < M * N / 32; ++e) { const int i = e * (32 / N) + lane / N; P* at = l == mem_col_major ? p + j * ld + i : p + i * ld + j; __accessed(at, 1); *at = f.x[e]; }
     __wait(2);
 }
 template <int M, int N, int K, class A, class LA, class LB, class C, class LC, class LD> __device__ void mma_sync(fragment<accumulator, M, N, K, C, LD>& d, const fragment<matrix_a, M, N, K, A, LA>& a, const fragment<matrix_b, M, N, K, A, LB>& b, const fragment<accumulator, M, N, K, C, LC>& c) {

@@ -50,6 +50,9 @@ entry:
   %now = load i32, {clock}
   %mark = or i32 %now, -2147483648
   %to = select i1 %new, i32 %mark, i32 %now
+  %any = load i32, {any}
+  %high = shl i32 %any, 16
+  %own = or i32 %high, %me
   br label %byte
 byte:
   %i = phi i32 [ 0, %entry ], [ %i1, %next ]
@@ -63,7 +66,8 @@ found:
   %p = inttoptr i64 %where to ptr
   %epoch = load i32, ptr %p
   %pw = getelementptr i32, ptr %p, i64 1
-  %writer = load i32, ptr %pw
+  %tag = load i32, ptr %pw
+  %writer = and i32 %tag, 65535
   %mine = icmp eq i32 %writer, %me
   %marked = icmp slt i32 %epoch, 0
   %issued = and i32 %epoch, {clock_bits}
@@ -74,7 +78,7 @@ found:
   br i1 %change, label %write, label %next
 write:
   store i32 %to, ptr %p
-  store i32 %me, ptr %pw
+  store i32 %own, ptr %pw
   br label %next
 next:
   %i1 = add i32 %i, 1

@@ -9,9 +9,10 @@ from tilewise.emulator.host.lower.async_copies import lower_async
 from tilewise.emulator.host.lower.barrier_checks import note_barrier
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_object
-from tilewise.emulator.host.lower.conversion import convert, object_place
+from tilewise.emulator.host.lower.conversion import convert, object_place, rvalue
 from tilewise.emulator.host.lower.objects import construct
 from tilewise.emulator.host.lower.operands import operands, unevaluated_type
+from tilewise.emulator.host.lower.races import record_address
 from tilewise.emulator.host.lower.recording import record_barrier
 from tilewise.emulator.host.lower.values import INIT, Place, Value
 from tilewise.emulator.parse import tree, types
@@ -105,6 +106,14 @@ def _wait(b: Builder, node: tree.Call) -> Value:
     return Value(types.VOID, "")
 
 
+def _accessed(b: Builder, node: tree.Call) -> Value:
+    """__accessed(p, write): an access of the library that counts as the program's when races are looked for."""
+    pointer, write = (rvalue(b, b.lower(n)) for n in node.arguments)
+    if b.program.instrumented:
+        record_address(b, b.make(f"ptrtoint ptr {pointer.text} to i64"), int(write.text))
+    return Value(types.VOID, "")
+
+
 BUILTIN = {
     "__builtin_sqrt": _intrinsic("llvm.sqrt.f64", types.DOUBLE),
     "__builtin_sqrtf": _intrinsic("llvm.sqrt.f32", types.FLOAT),
@@ -112,7 +121,9 @@ BUILTIN = {
     "__builtin_fabsf": _intrinsic("llvm.fabs.f32", types.FLOAT),
     "__make": _make, "__unmake": _unmake, "__drop": _drop, "std::addressof": _addressof,
     **dict.fromkeys(("__async_copy", "__async_commit", "__async_wait"), lower_async),
-    "__wait": _wait, "__variadic": _variadic, "__variadic_count": _variadic_count,
+    "__accessed": _accessed, "__wait": _wait, "__variadic": _variadic, "__variadic_count": _variadic_count,
 }  # fmt: skip
 
-INTERNAL = frozenset({"__make", "__unmake", "__drop", "__wait"})  # only the library may call them: no pointer checks
+INTERNAL = frozenset(
+    {"__make", "__unmake", "__drop", "__wait", "__accessed"}
+)  # only the library may call them: no pointer checks

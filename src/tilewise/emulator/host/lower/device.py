@@ -164,12 +164,12 @@ next_thread:
   %more = icmp ult i64 %t1, %n
   br i1 %more, label %thread, label %barrier
 barrier:
-{tick}
   %kinds = load i8, ptr @waiting
   %parts = icmp uge i8 %kinds, 4
   %warps = icmp uge i8 %kinds, 2
   %whole = select i1 %warps, i8 2, i8 1
   %free = select i1 %parts, i8 4, i8 %whole
+{tick}
   %any = icmp ne i8 %kinds, 0
   br i1 %any, label %release, label %done
 release:

@@ -9,6 +9,7 @@ from tilewise.emulator.host.lower.checked_memory import copy_bytes, store, zero_
 from tilewise.emulator.host.lower.conversion import bind, convert
 from tilewise.emulator.host.lower.objects import construct, default_initialise, for_each_element
 from tilewise.emulator.host.lower.operands import operands
+from tilewise.emulator.host.lower.tables import table_bytes
 from tilewise.emulator.host.lower.values import INIT, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Record, Reference, Type, innermost
@@ -74,6 +75,10 @@ def _array(b: Builder, place: Place, init: Any) -> None:
             copy_bytes(b, place.address, value.address, size)
             return
         raise b.refuse(f"an array ({array}) needs a list of values")
+    data = table_bytes(array, init)
+    if data is not None:
+        copy_bytes(b, place.address, b.lower(tree.Text(data)).address, size)
+        return
     of, length = array.of, array.length
     if isinstance(of, Array) and init.items and not any(isinstance(i, (tree.Braces, tree.Text)) for i in init.items):
         of = innermost(array)  # brace elision: int a[2][2] = {1, 2, 3, 4}

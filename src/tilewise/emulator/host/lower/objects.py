@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -12,12 +13,15 @@ from tilewise.emulator.host.lower.checked_memory import check_range, copy_bytes,
 from tilewise.emulator.host.lower.conversion import convert, object_place
 from tilewise.emulator.host.lower.function_text import by_address
 from tilewise.emulator.host.lower.operands import operands
-from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
+from tilewise.emulator.host.lower.races import record_address
+from tilewise.emulator.host.lower.values import FULL, INIT, SHARED, Place, Value
 from tilewise.emulator.host.lower.virtual import store_vptrs
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Field, Record, Type, dimensions, innermost
 from tilewise.emulator.sema.layout import copies
 from tilewise.emulator.sema.overload import NoMatch, choose, constructors
+
+RECORDED = 64
 
 
 def make_temporary(b: Builder, record: Record, arguments: list[Any]) -> Value:
@@ -232,8 +236,7 @@ def for_each_element(b: Builder, address: str, count: str, size: int, action: An
 
 def copy_members(b: Builder, record: Record, address: str, source: Place) -> None:
     """The implicit copy or move constructor."""
-    if source.check == FULL:
-        source = replace(source, address=check_range(b, source.address, record.size, False), check=INIT)
+    source = _accessed(b, source, record, False)
     if record.trivial:
         copy_bytes(b, address, source.address, record.size)
         return
@@ -246,6 +249,31 @@ def copy_members(b: Builder, record: Record, address: str, source: Place) -> Non
             construct(b, f.type, at, [_part(b, source, f.type, f.offset)])
         else:
             copy_bytes(b, at, b.offset(source.address, f.offset), f.type.size)
+
+
+def _accessed(b: Builder, place: Place, record: Record, write: bool) -> Place:
+    """An object that is read or stored whole: checked, and in instrumented kernels recorded scalar by scalar."""
+    if place.check == FULL:
+        place = replace(place, address=check_range(b, place.address, record.size, write))
+    if place.check in (FULL, SHARED) and b.program.instrumented and not b.library:
+        for offset in _scalars(record):
+            at = b.make(f"ptrtoint ptr {b.offset(place.address, offset)} to i64")
+            record_address(b, at, int(write))
+    return replace(place, check=INIT) if place.check == FULL else place
+
+
+def _scalars(type_: Type, offset: int = 0) -> Iterator[int]:
+    """Offsets of the scalars in an object, of at most RECORDED elements of an array."""
+    if isinstance(type_, Record):
+        for base, at in type_.bases:
+            yield from _scalars(base, offset + at)
+        for f in type_.fields:
+            yield from _scalars(f.type, offset + f.offset)
+    elif isinstance(type_, Array):
+        for i in range(min(type_.length, RECORDED)):
+            yield from _scalars(type_.of, offset + i * type_.of.size)
+    else:
+        yield offset
 
 
 def _base_part(b: Builder, value: Any, base: Record) -> Place:
@@ -278,11 +306,9 @@ def assign(b: Builder, target: Place, value: Any) -> Place:
         source = _base_part(b, value, record)
     else:
         source = object_place(value if given is record else convert(b, value, record))
-    if target.check == FULL:
-        target = replace(target, address=check_range(b, target.address, record.size, True), check=INIT)
+    target = _accessed(b, target, record, True)
     if record.trivial or not _has_assignment(record):
-        if source.check == FULL:
-            source = replace(source, address=check_range(b, source.address, record.size, False), check=INIT)
+        source = _accessed(b, source, record, False)
         if record.trivial:
             copy_bytes(b, target.address, source.address, record.size)
             return target

@@ -46,7 +46,7 @@ def element_size(b: Builder, type_: Type, node: Any = None) -> int:
 def common_type(b: Builder, first: Any, second: Any) -> Type:
     """The type of c ? a : b."""
     places = isinstance(first, Place) and isinstance(second, Place) and first.type == second.type
-    if places and not (first.register or second.register or isinstance(first.type, Array)):
+    if places and not (first.register or second.register):
         return Reference(first.type)
     if isinstance(first, Overloads) or isinstance(second, Overloads):
         known = first if not isinstance(first, Overloads) else second

@@ -3,8 +3,9 @@ and global memory.
 
 Every byte has a cell of 24 bytes: time, thread and line of its last write, and of its last read. Two threads of a
 block race if they access one element between the same two barriers and one writes; in global memory also threads of
-different blocks, anywhere in one launch. The clock counts barriers and blocks of all kernels: cells outlive a
-launch."""
+different blocks, anywhere in one launch. The clock counts barriers and blocks of all kernels: cells outlive a launch.
+Barriers of warps order the threads of one warp alone: the upper half of a thread's number in a cell is the clock of
+barriers of any kind."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.parse.types import Pointer, Type, stored
 
 CELL = 24
+SEVERAL = 1 << 15  # as a reader: several threads of the warp with this number; of several warps if all bits are set
 PENDING = 8  # an access of bytes that an asynchronous copy may not have written yet
 CLOCK_BITS = (1 << 31) - 1  # the highest bit of a write's time says that it is such a copy's, which is not waited for
 LOGGED = 1 << 20  # accesses of global memory that are logged for the cost model
@@ -27,7 +29,15 @@ BLOCK_TICK = """
   %launch = select i1 %first_block, i32 %then, i32 %launched
   store i32 %launch, {launch}
   store i32 %then, {block}"""
-TICK = "  %now = load i32, {clock}\n  %then = add i32 %now, 1\n  store i32 %then, {clock}"
+TICK = """
+  %whole_block = icmp eq i8 %free, 1
+  %step = zext i1 %whole_block to i32
+  %now = load i32, {clock}
+  %then = add i32 %now, %step
+  store i32 %then, {clock}
+  %any_now = load i32, {any}
+  %any_then = add i32 %any_now, 1
+  store i32 %any_then, {any}"""
 
 INSTRUMENTATION = """
 @thread = internal global i32 0
@@ -110,11 +120,30 @@ found:
   %pr = getelementptr i32, ptr %p, i64 3
   %prw = getelementptr i32, ptr %p, i64 4
   %prl = getelementptr i32, ptr %p, i64 5
+  %any = load i32, {any}
+  %mine = and i32 %any, 65535
+  %high = shl i32 %any, 16
+  %warp = lshr i32 %me, 5
   %wepoch = load i32, ptr %p
-  %writer = load i32, ptr %pw
+  %wtag = load i32, ptr %pw
+  %writer = and i32 %wtag, 65535
+  %wwarp = lshr i32 %writer, 5
+  %wsame_warp = icmp eq i32 %wwarp, %warp
+  %wat = lshr i32 %wtag, 16
+  %wearlier = icmp ne i32 %wat, %mine
+  %wordered = and i1 %wsame_warp, %wearlier
   %wline = load i32, ptr %plw
   %repoch = load i32, ptr %pr
-  %reader = load i32, ptr %prw
+  %rtag = load i32, ptr %prw
+  %reader = and i32 %rtag, 65535
+  %several = icmp uge i32 %reader, {several}
+  %rmany = and i32 %reader, 32767
+  %rone = lshr i32 %reader, 5
+  %rwarp = select i1 %several, i32 %rmany, i32 %rone
+  %rsame_warp = icmp eq i32 %rwarp, %warp
+  %rat = lshr i32 %rtag, 16
+  %rearlier = icmp ne i32 %rat, %mine
+  %rordered = and i1 %rsame_warp, %rearlier
   %rline = load i32, ptr %prl
   %wother = icmp ne i32 %writer, %me
   %asynchronous = icmp slt i32 %wepoch, 0
@@ -130,7 +159,9 @@ unfinished:
   br label %settled
 settled:
   %wnow = icmp eq i32 %wepoch, %now
-  %wsame_block = and i1 %wnow, %wother
+  %wunordered = xor i1 %wordered, true
+  %wunseen = and i1 %wother, %wunordered
+  %wsame_block = and i1 %wnow, %wunseen
   %wsince = icmp uge i32 %wepoch, %launch
   %wbefore = icmp ult i32 %wepoch, %block
   %wblock = and i1 %wsince, %wbefore
@@ -140,7 +171,9 @@ settled:
   %reported_conflict = and i1 %conflict, %differs
   %rnow = icmp eq i32 %repoch, %now
   %rother = icmp ne i32 %reader, %me
-  %rsame_block = and i1 %rnow, %rother
+  %runordered = xor i1 %rordered, true
+  %runseen = and i1 %rother, %runordered
+  %rsame_block = and i1 %rnow, %runseen
   %rsince = icmp uge i32 %repoch, %launch
   %rbefore = icmp ult i32 %repoch, %block
   %rblock = and i1 %rsince, %rbefore
@@ -158,8 +191,13 @@ raw:
   br label %record_read
 record_read:
   store i32 %now, ptr %pr
-  %others = select i1 %read_before, i32 -1, i32 %me
-  store i32 %others, ptr %prw
+  %with_mine = and i1 %rsame_block, %rsame_warp
+  %with_others = xor i1 %read_before, %with_mine
+  %of_warp = or i32 %warp, {several}
+  %one = select i1 %with_mine, i32 %of_warp, i32 %me
+  %who = select i1 %with_others, i32 65535, i32 %one
+  %rtag1 = or i32 %high, %who
+  store i32 %rtag1, ptr %prw
   store i32 %line, ptr %prl
   ret void
 store:
@@ -174,8 +212,9 @@ war:
   call void @report_race(i64 %at, i32 %line, i32 %rline, i32 %reader, i32 %rkind)
   br label %record_write
 record_write:
+  %wtag1 = or i32 %high, %me
   store i32 %now, ptr %p
-  store i32 %me, ptr %pw
+  store i32 %wtag1, ptr %pw
   store i32 %line, ptr %plw
   ret void
 }}
@@ -191,8 +230,12 @@ def record_access(b: FunctionText, address: str, type_: Type, value: str = "") -
         kind = stored(type_)
         fresh = value if kind == bits else b.make(f"bitcast {kind} {value} to {bits}")
         same = b.make(f"icmp eq {bits} {b.make(f'load {bits}, ptr {address}, align 1')}, {fresh}")
+    record_address(b, at, int(bool(value)), same)
+
+
+def record_address(b: FunctionText, at: str, write: int, same: str = "false") -> None:
     b.calls.add("@check_race")
-    b.emit(f"call void @check_race(i64 {at}, i32 {int(bool(value))}, i32 {b.line_text()}, i1 {same})")
+    b.emit(f"call void @check_race(i64 {at}, i32 {write}, i32 {b.line_text()}, i1 {same})")
 
 
 def count_statement(b: FunctionText) -> None:
@@ -211,9 +254,9 @@ def work(p: Program) -> dict[str, str]:
 
 
 def clock(p: Program) -> dict[str, str]:
-    """Addresses of the clock, and of its values when the launch and the block began."""
+    """Addresses of the clock, of its values when the launch and the block began, and of the clock of any barriers."""
     at = p.race_clock = p.race_clock or p.memory.private(64)
-    names = {"clock": at, "launch": at + 4, "block": at + 8}
+    names = {"clock": at, "launch": at + 4, "block": at + 8, "any": at + 12}
     return {name: f"ptr inttoptr (i64 {where} to ptr)" for name, where in names.items()}
 
 
@@ -233,7 +276,8 @@ def instrumentation(p: Program, enter_thread: str) -> str:
         last = f"next{i}"
     return INSTRUMENTATION.format(
         enter_thread=enter_thread, reported=MAX_REPORTED, find="\n".join(find), cells=cells, last=last, cell=CELL,
-        pending=PENDING, clock_bits=CLOCK_BITS, device=p.memory.device_start, global_bytes=GLOBAL_BYTES,
+        pending=PENDING, several=SEVERAL, clock_bits=CLOCK_BITS, device=p.memory.device_start,
+        global_bytes=GLOBAL_BYTES,
         global_cells=p.race_cells,
         **clock(p), **work(p),
     )  # fmt: skip

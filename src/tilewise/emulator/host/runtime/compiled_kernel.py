@@ -76,8 +76,7 @@ class CompiledKernel:
             memory.cells(cell, ctypes.c_int64, 2)[:] = ends
 
     def instrumented(self, level: int) -> Any:
-        """The kernel with calls of check_race. A barrier of a warp counts as one of the block: races between
-        warps around it are not found."""
+        """The kernel with calls of check_race."""
         program, key = self.s.program, ("instrumented", level)
         if key not in self._made:
             self._made[key] = None
