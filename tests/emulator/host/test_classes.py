@@ -395,3 +395,17 @@ def test_explicit_specialisations_of_function_templates_and_kernels(run):
     report = run(SPECIAL)
     assert report.output == "double int* any 720 -1.5 -7\n121 -7 -3\n-1 6 5\n6.5 6\n", report.message
     assert not report.findings
+
+
+def test_constants_of_template_classes_are_computed_once(run):
+    """They took as many steps as the value has units: the limit of time ended this one."""
+    report = run("""#include <cstdio>
+template <int N> struct Fib { static const long v = Fib<N - 1>::v + Fib<N - 2>::v; };
+template <> struct Fib<1> { static const long v = 1; };
+template <> struct Fib<0> { static const long v = 0; };
+template <int N> struct Same { enum { v = Same<N - 1>::v + Same<N - 2>::v }; };
+template <> struct Same<1> { enum { v = 1 }; };
+template <> struct Same<0> { enum { v = 0 }; };
+int main() { printf("%ld %d\\n", Fib<80>::v, (int)Same<40>::v); }
+""")
+    assert report.output == "23416728348467685 102334155\n", report.message

@@ -63,19 +63,23 @@ def _member_constant(p: SymbolTable, owner: Any, name: str) -> Any:
                 except Unknown:
                     continue
             raise Unknown
-        type_, value = found
-        env = p.record_environment(owner)
-        if isinstance(value, tree.Variable):
-            if value.init is None:
-                raise Unknown
-            made = p.resolve(value.type, env)
-            if not isinstance(made, Scalar):
-                raise Unknown
-            return wrap(made, evaluate(p, value.init, env)[0]), made
-        return evaluate(p, value, env)[0], type_
+        if (owner, name) not in p.constants:  # without this, Fib<40>::v takes as many steps as its value
+            p.constants[owner, name] = _computed(p, p.record_environment(owner), *found)
+        return p.constants[owner, name]
     if isinstance(owner, types.Enum):
         return p.enumerator(f"{owner.name}::{name}")
     raise Unknown
+
+
+def _computed(p: SymbolTable, env: Environment, type_: Any, value: Any) -> Any:
+    if isinstance(value, tree.Variable):
+        if value.init is None:
+            raise Unknown
+        made = p.resolve(value.type, env)
+        if not isinstance(made, Scalar):
+            raise Unknown
+        return wrap(made, evaluate(p, value.init, env)[0]), made
+    return evaluate(p, value, env)[0], type_
 
 
 def _unary(p: SymbolTable, node: tree.Unary, env: Environment, local: Any) -> Any:

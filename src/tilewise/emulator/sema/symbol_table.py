@@ -45,7 +45,7 @@ class SymbolTable(ABC):
         self.names = names
         self.records: dict[Any, Record] = {}
         self.bodies: dict[tree.Function, tree.Block] = {}  # parsed; not kept in the nodes, which programs share
-        self._constants: dict[str, Any] = {}
+        self.constants: dict[Any, Any] = {}  # by name; of classes, by class and name
         self.library_variables: set[str] = set()  # of known headers, emitted only if used
         self.constants_are_written = False  # by the host program: __constant__ initialisers may change
         self.supplied: set[str] = set()  # types of missing headers
@@ -96,11 +96,11 @@ class SymbolTable(ABC):
         entry = self.entities.enumerators.get(name)
         if entry is None:
             raise Unknown
-        if name not in self._constants:
+        if name not in self.constants:
             type_, node = entry
             scope = name.rpartition("::")[0]
-            self._constants[name] = (int(self.evaluate(node, Environment(scope=scope))[0]), type_)
-        found: tuple[int, Scalar] = self._constants[name]
+            self.constants[name] = (int(self.evaluate(node, Environment(scope=scope))[0]), type_)
+        found: tuple[int, Scalar] = self.constants[name]
         return found
 
     def constant_variable(self, name: str) -> tuple[Any, Scalar]:
@@ -108,7 +108,7 @@ class SymbolTable(ABC):
         item = self.entities.variables[name]
         if not isinstance(item.type, tree.TypeConst) or (item.init is None and not item.arguments):
             raise Unknown
-        if name not in self._constants:
+        if name not in self.constants:
             env = Environment(scope=name.rpartition("::")[0])
             type_ = None if tree.is_auto(item.type) else self.resolve(item.type, env)  # auto: the initialiser's type
             init = item.init if item.init is not None else (item.arguments or [None])[0]
@@ -116,12 +116,12 @@ class SymbolTable(ABC):
                 init = init.items[0]
             if isinstance(init, (tree.Braces, tree.Lambda)) or not isinstance(type_, (Scalar, NoneType)):
                 raise Unknown
-            self._constants[name] = None  # while it is computed
+            self.constants[name] = None  # while it is computed
             value, own = self.evaluate(init, env)
-            self._constants[name] = (value, own) if type_ is None else (types.wrap(type_, value), type_)
-        if self._constants[name] is None:
+            self.constants[name] = (value, own) if type_ is None else (types.wrap(type_, value), type_)
+        if self.constants[name] is None:
             raise Unknown
-        found: tuple[Any, Scalar] = self._constants[name]
+        found: tuple[Any, Scalar] = self.constants[name]
         return found
 
     # -- functions
