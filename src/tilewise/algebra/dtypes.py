@@ -16,18 +16,17 @@ Array = np.ndarray[Any, np.dtype[Any]]  # of any dtype and number of axes
 
 @dataclass(frozen=True, eq=False)
 class DType:
-    """One kind of number: name, kind (`b` bool, `i` signed, `u` unsigned, `f` real, `c` complex) and bytes."""
+    """One kind of number: name, kind (`b` bool, `i` signed, `u` unsigned, `f` real, `c` complex) and bytes.
+
+    There is one instance per name, of unpickled ones too: comparing and hashing one, as every cache key has it, is
+    object identity."""
 
     name: str
     kind: str
     itemsize: int
 
-    def __eq__(self, other: object) -> bool:
-        """There is one instance per name, except for unpickled copies."""
-        return self is other or (isinstance(other, DType) and self.name == other.name)
-
-    def __hash__(self) -> int:
-        return hash(self.name)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _instance, (self.name,)
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:
@@ -77,6 +76,11 @@ DTYPES: dict[str, DType] = {name: _number(name) for name in get_args(DTypeName)}
 
 # Storage dtypes that have no accumulator: they are multiplied as float32, or as the dtype= of the call.
 FLOAT8: dict[str, DType] = {name: DType(name, "f", 1) for name in ("float8_e4m3fn", "float8_e5m2")}
+
+
+def _instance(name: str) -> DType:
+    return FLOAT8[name] if name in FLOAT8 else DTYPES[name]
+
 
 ABBREVIATIONS = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
 

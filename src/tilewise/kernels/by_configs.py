@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
@@ -36,9 +35,10 @@ class ByConfigs(Family):
         made: Geometry = config.geometry
         return made
 
-    @abstractmethod
     def tiles(self, problem: Problem, machine: Machine, config: Any) -> str:
         """The tiling of P, as text."""
+        block = self.geometry(problem, machine, config)
+        return f"{block.rows}x{block.cols}"
 
     def notes(self, problem: Problem, config: Any) -> list[str]:
         """Notes of the plan on the configuration."""

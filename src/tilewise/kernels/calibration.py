@@ -91,21 +91,20 @@ def _log_of_time(seconds: float) -> float:
 
 def regressors(p: Problem) -> Regressors:
     """A problem's kind, and the regressors that do not depend on the plan."""
-    m, n, k, members = (math.log2(max(extent, 1)) for extent in (p.m, p.n, p.k, p.members))
-    short, cells, layouts = min(m, n), members + m + n, (p.layout_m, p.layout_n)
-    leads = math.gcd(*(max(abs(one.row), abs(one.col)) for one in layouts))
-    aligned = leads * p.dtype.itemsize % 16 == 0 and all(one.alignment == 16 for one in layouts)
+    log, of_m, of_n = math.log2, p.layout_m, p.layout_n
+    m, n, k, members = log(max(p.m, 1)), log(max(p.n, 1)), log(max(p.k, 1)), log(max(p.members, 1))
+    short, cells = min(m, n), members + m + n
+    m_row, m_col, n_row, n_col = abs(of_m.row), abs(of_m.col), abs(of_n.row), abs(of_n.col)
+    leads = math.gcd(max(m_row, m_col), max(n_row, n_col))
+    aligned = leads * p.dtype.itemsize % 16 == 0 and of_m.alignment == 16 == of_n.alignment
     return kind(p), (
-        1.0, m, _above(m, BEND), n, _above(n, BEND), k, _above(k, BEND), members, short, _above(short, BEND),
-        min(k, n), min(k, m), _above(cells, CELL_BEND), _above(cells + k, STEP_BEND),
-        aligned, *(abs(one.row) < abs(one.col) for one in layouts), p.members > 1, p.groups is not None,
+        1.0, m, max(0.0, m - BEND), n, max(0.0, n - BEND), k, max(0.0, k - BEND), members,
+        short, max(0.0, short - BEND), min(k, n), min(k, m),
+        max(0.0, cells - CELL_BEND), max(0.0, cells + k - STEP_BEND),
+        aligned, m_row < m_col, n_row < n_col, p.members > 1, p.groups is not None,
         bool(p.epilogue), p.accumulate, is_plus_times(p.semiring), p.semiring.name == "logaddexp_plus",
         math.log2(p.dtype.itemsize), p.dtype.kind != "f",
     )  # fmt: skip
-
-
-def _above(value: float, bend: float) -> float:
-    return max(0.0, value - bend)
 
 
 def with_fits(table: TunedTable, measured: Iterable[tuple[Plan, float]]) -> TunedTable:

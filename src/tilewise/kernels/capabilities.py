@@ -168,7 +168,11 @@ def _why_not_of_options(can: Capabilities, p: Problem) -> str | None:
 
 def tensor_name(p: Problem, machine: Machine | None = None) -> str:
     """The name of a tensor-core rate of `Machine`: by the product's dtype, or, with a machine, by `elements_of`."""
-    dtype = p.dtype if machine is None else elements_of(p, machine)[0]
+    return rate_name(p.dtype if machine is None else elements_of(p, machine)[0])
+
+
+def rate_name(dtype: DType) -> str:
+    """The same by the dtype of elements as they are multiplied."""
     if dtype.kind == "f" and dtype.itemsize == 1:
         return "float8"
     return "tf32" if dtype.name == "float32" else dtype.name.removeprefix("u")

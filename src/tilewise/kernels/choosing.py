@@ -57,8 +57,9 @@ def _fastest(problem: Problem, machine: Machine, tile: int | None) -> Plan:
     if len(able) == 1:
         return _family_plan(able[0], problem, machine, None, tile)
     known = regressors(problem) if problem.plain and machine.tuned else None  # every family's offer is for this problem
+    bare = _bare(problem)
     for family in able:
-        offer = family.offer(problem_for(family, problem), machine, tile)
+        offer = family.offer(problem if family.can.fuses else bare, machine, tile)
         corrected = corrected_seconds(offer, known)
         seconds = corrected + PASS_SECONDS * offer.passes
         if not (problem.plain or family.can.fuses):
@@ -114,10 +115,11 @@ def _requested(problem: Problem, machine: Machine, kernel: str, tile: int | None
 
 def competing(problem: Problem, machine: Machine, tile: int | None) -> list[Family]:
     """The families that take a problem with all its options."""
+    bare, kind = _bare(problem), _kind(problem)
     for among in _candidate_sets(problem, tile):
         taking = []
-        for family in _of_kind(_kind(problem), machine, among):
-            seen = problem_for(family, problem)
+        for family in _of_kind(kind, machine, among):
+            seen = problem if family.can.fuses else bare
             if why_not_of_problem(family.can, seen) is None and family.takes(seen, machine):
                 taking.append(family)
         if problem.reproducible == "batch" and problem.ordered:  # one family for every m
@@ -152,7 +154,12 @@ def _of_kind(kind: Kind, machine: Machine, among: str) -> list[Family]:
 
 def problem_for(family: Family, problem: Problem) -> Problem:
     """The problem as the family gets it: without the epilogue where a separate pass applies that."""
-    return problem if problem.plain or family.can.fuses or not problem.epilogue else problem.bare
+    return problem if family.can.fuses else _bare(problem)
+
+
+def _bare(problem: Problem) -> Problem:
+    """The problem without its epilogue."""
+    return problem if problem.plain or not problem.epilogue else problem.bare
 
 
 def _family_plan(family: Family, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:

@@ -15,7 +15,7 @@ from tilewise.kernels.family import fused_notes
 from tilewise.kernels.mma_gemm import recipe
 from tilewise.kernels.mma_gemm.direct_half import model as half
 from tilewise.kernels.mma_gemm.half_dots import model as dots
-from tilewise.kernels.mma_gemm.half_dots.model import MOST_FEW, WIDTHS, DotsConfig
+from tilewise.kernels.mma_gemm.half_dots.model import MOST_FEW, WIDTHS
 from tilewise.kernels.mma_gemm.short_k import model as short
 from tilewise.kernels.mma_gemm.sliced_k import model as sliced
 from tilewise.kernels.mma_gemm.text import render_direct_half, render_half_dots, render_short_k, render_sliced
@@ -108,9 +108,6 @@ class HalfDots(HalvesAnywhere):
     )  # fmt: skip
     model: ClassVar = dots
 
-    def tiles(self, problem: Problem, machine: Machine, config: DotsConfig) -> str:
-        return f"{config.geometry.rows}x{config.geometry.cols}"
-
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         return (render_half_dots.key(problem.dtype, width, epilogue=problem.epilogue) for width in WIDTHS)
 
@@ -142,7 +139,7 @@ class DirectHalf(HalvesAnywhere):
         return (super().seconds if _is_single(problem) else half.seconds)(config, problem, machine)
 
     def tiles(self, problem: Problem, machine: Machine, config: half.HalfTile) -> str:
-        return f"{config.rows}x{config.cols}, {config.resident} a multiprocessor"
+        return f"{super().tiles(problem, machine, config)}, {config.resident} a multiprocessor"
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         if problem.groups:

@@ -1,4 +1,5 @@
-"""How many tiles a symmetric P has on and above its diagonal, as `triangle.cuh` numbers them."""
+"""How many tiles P has: on and above the diagonal of a symmetric one, as `triangle.cuh` numbers them; by alignment
+classes of its rows, as `row_classes.cuh` does."""
 
 from __future__ import annotations
 
@@ -19,6 +20,12 @@ def upper_tiles(m: int, rows: int, cols: int) -> int:
 def tiles_of(m: int, n: int, rows: int, cols: int, symmetric: int) -> int:
     """Tiles of P that are computed."""
     return upper_tiles(m, rows, cols) if symmetric else -(-m // rows) * -(-n // cols)
+
+
+def tiles_in_classes(m: int, n: int, rows: int, cols: int, classes: int) -> int:
+    """Tiles of P, each with rows of one alignment class: every so many of them are one."""
+    few, longer = m // classes, m % classes
+    return (longer * -(-(few + 1) // rows) + (classes - longer) * -(-few // rows)) * -(-n // cols)
 
 
 def macros(rows: int, cols: int, symmetric: bool) -> dict[str, int]:

@@ -199,9 +199,6 @@ class ReadOnce(OnHopper, Tabled):
         kind, products = once.products_of(problem)
         return limits_of(products * problem.steps / machine.tensor_rate(kind), problem, machine)
 
-    def tiles(self, problem: Problem, machine: Machine, config: once.OnceConfig) -> str:
-        return f"{config.geometry.rows}x{config.geometry.cols}"
-
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         tf32 = problem.precision == "tf32"
         yield render_transpose.key(4) if tf32 else render_split_interleaved.key()

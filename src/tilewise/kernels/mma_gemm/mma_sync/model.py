@@ -17,7 +17,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.by_configs import Table, fastest, preferring_measured, timed, tuned_class
-from tilewise.kernels.capabilities import HOPPER, elements_of, tensor_name
+from tilewise.kernels.capabilities import HOPPER, elements_of, rate_name, tensor_name
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.mma_gemm.mma_sync.tiles import PHASE_BYTES, TILES, MmaTile, tiles_of
 from tilewise.kernels.shared.layouts import (
@@ -137,17 +137,13 @@ def tuning_class(problem: Problem) -> str:
 Pair = tuple[tuple[str, str], int]  # routes, bytes of a copy
 
 
-def _table(p: Problem, machine: Machine, requested: bool = True) -> tuple[tuple[MmaTile, ...], Rows]:
-    return _table_of(tensor_name(p, machine), size_of(p, machine), machine, requested)
-
-
 def size_of(p: Problem, machine: Machine) -> int:
     """Bytes of an element as it is multiplied."""
     return elements_of(p, machine)[0].itemsize
 
 
 @lru_cache(maxsize=64)
-def _table_of(rate: str, size: int, machine: Machine, requested: bool) -> tuple[tuple[MmaTile, ...], Rows]:
+def _table(rate: str, size: int, machine: Machine, requested: bool) -> tuple[tuple[MmaTile, ...], Rows]:
     """The tiles that fit a machine, and a row for each of them, pair of routes and form: its sides, blocks of a
     multiprocessor and of the card, seconds of L2 for a phase and of a tile's stores; and of the cores for a phase, by k
     along N's lines and by bytes of a copy: 0 where registers do not suffice."""
@@ -234,13 +230,12 @@ def expected(row: Row, given: Row) -> float:
     return work
 
 
-def _given(p: Problem, machine: Machine, requested: bool = True) -> tuple[list[Pair], Row]:
-    """Pairs of routes, and the numbers that all rows share."""
-    (of_m, of_n), bandwidth = elements_of(p, machine), machine.bandwidth
+def _given(p: Problem, machine: Machine, elements: tuple[DType, DType], widest: int) -> tuple[list[Pair], Row]:
+    """Pairs of routes, and the numbers that all rows share; `widest`: bytes of a copy, at most."""
+    (of_m, of_n), bandwidth = elements, machine.bandwidth
     size, f = of_m.itemsize, coefficients(f"mma_sync {of_m.itemsize}")
     for_m = _routes(p.layout_m, p.m, p.k, p.dtype_m, of_m)
     for_n = _routes(p.layout_n, p.k, p.n, p.dtype_n, of_n)
-    widest = in_the_set(tensor_name(p, machine), size, machine, requested)[1][0]
     pairs = [((m[0], n[0]), min(widest, m[1], n[1])) for m in for_m for n in for_n]  # one width for both: fewer kernels
     lies, vectors, numbers = along_k(p.layout_n, p.k, p.n, "N"), tuple(f.small), list[float]()
     for routes, vector in pairs:
@@ -266,9 +261,8 @@ def _may_have_edges(p: Problem) -> tuple[bool, bool]:
     return lines_of_long(p, False) is not None, lines_of_long(p, True) is not None
 
 
-def _config(number: int, pairs: list[Pair], p: Problem, machine: Machine, requested: bool = True) -> MmaConfig:
+def _config(number: int, tile: MmaTile, pairs: list[Pair], p: Problem, machine: Machine) -> MmaConfig:
     """The configuration of a row."""
-    tile = _table(p, machine, requested)[0][number // (FORMS * PAIRS)]
     (routes, vector), form = pairs[number // FORMS % PAIRS], number % FORMS
     if form == EDGED:
         may = zip(_may_have_edges(p), (p.m, p.n), (tile.rows, tile.cols), strict=True)
@@ -284,9 +278,15 @@ def _parts(p: Problem, tile: MmaTile, machine: Machine, form: int) -> int:
 
 
 def tables(problem: Problem, machine: Machine, requested: bool = True) -> list[Table]:
-    pairs, given = _given(problem, machine, requested)
-    rows = _table(problem, machine, requested)[1]
-    return [Table(expected, rows, given, lambda number: _config(number, pairs, problem, machine, requested))]
+    elements = elements_of(problem, machine)
+    rate, size = rate_name(elements[0]), elements[0].itemsize
+    tiles, rows = _table(rate, size, machine, requested)
+    pairs, given = _given(problem, machine, elements, in_the_set(rate, size, machine, requested)[1][0])
+
+    def config(number: int) -> MmaConfig:
+        return _config(number, tiles[number // (FORMS * PAIRS)], pairs, problem, machine)
+
+    return [Table(expected, rows, given, config)]
 
 
 def mma_rate(problem: Problem, machine: Machine) -> float:

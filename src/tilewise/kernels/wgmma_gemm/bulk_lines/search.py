@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import sqrt
-from typing import Any
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
@@ -171,7 +170,7 @@ def table() -> Rows:
 def tables(p: Problem, machine: Machine, cuts: int = ALL_CUTS) -> list[Table]:
     """With so many cuts of k of each tile."""
     given = model.given_of(p)
-    numbers = row_of_given(given, figures_of(p), machine.units, cuts)
+    numbers = row_of_given(given, figures_of(p.dtype.itemsize), machine.units, cuts)
     return [Table(fastest, table(), numbers, lambda number: _config(table().rows[number], given, numbers))]
 
 
@@ -191,15 +190,18 @@ def _halves() -> tuple[int, ...]:
     return tuple(DEEPEST >> number for number in range(1, DEPTHS))
 
 
-def row_of_given(g: model.Given, figures: Any, units: int, most_cuts: int) -> Row:
+def row_of_given(g: model.Given, figures: Row, units: int, most_cuts: int) -> Row:
     """A problem as numbers, in the order of their names."""
     return (
         g.members, g.m, g.k, g.n, *g.cores, g.m_along, g.n_along, g.lead_m, g.lead_n, g.odd_p, g.least, units,
         model.near(g.lead_m, g.m_along, g.cores), model.near(g.lead_n, g.n_along, g.cores), most_cuts,
         *model.further(g.lead_m % 16, g.m_along, g.cores),
-        *model.further(g.lead_n % 16, g.n_along, g.cores), *(getattr(figures, name) for name in FIELDS),
+        *model.further(g.lead_n % 16, g.n_along, g.cores), *figures,
     )  # fmt: skip
 
 
-def figures_of(p: Problem) -> Any:
-    return coefficients("bulk_lines half" if p.dtype.itemsize == 2 else "bulk_lines tf32")
+@lru_cache(maxsize=2)
+def figures_of(size: int) -> Row:
+    """The coefficients in the order of their names."""
+    figures = coefficients("bulk_lines half" if size == 2 else "bulk_lines tf32")
+    return tuple([getattr(figures, name) for name in FIELDS])

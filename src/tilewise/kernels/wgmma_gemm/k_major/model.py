@@ -18,7 +18,7 @@ from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.residency import UNIT_SHARED, parts_of
-from tilewise.kernels.shared.triangle import upper_tiles
+from tilewise.kernels.shared.triangle import tiles_in_classes, upper_tiles
 from tilewise.kernels.wgmma_gemm.k_major.seconds import (
     ACROSS,
     AS_IT_IS,
@@ -189,11 +189,7 @@ class KMajorConfig:
         """Cluster tiles of P that are computed."""
         if self.symmetric:
             return upper_tiles(m, *self.tile.together)
-        down, across = (1, self.tile.cluster) if self.tile.beside else (self.tile.cluster, 1)
-        if self.routes[0] != BY_CLASSES:
-            return -(-m // (self.tile.rows * down)) * -(-n // (self.tile.cols * across))
-        rows = [(m - at + self.classes - 1) // self.classes for at in range(self.classes)]
-        return sum(math.ceil(x / (self.tile.rows * down)) for x in rows) * math.ceil(n / (self.tile.cols * across))
+        return tiles_in_classes(m, n, *self.tile.together, self.classes)
 
     @property
     def classes(self) -> int:
@@ -292,16 +288,14 @@ def _table(kind: Kind, machine: Machine, forms: tuple[tuple[KMajorTile, int], ..
     such elements."""
     f, rows = coefficients(f"k_major {kind.size}"), []
     for tile, form in forms:
-        down, across = (1, tile.cluster) if tile.beside else (tile.cluster, 1)
         over = OVER <= form < SYMMETRIC
         ends = [x + y * (tile.rows if over else tile.cols) for x, y in (f.tile["rows"], f.tile["boxes"])]
         if over:
             more = f.across_tile[0] + f.across_tile[1] * tile.rows
             ends = [ends[0] + more * 1.0, ends[1] + more * BOXED_SHARE]
         start = f.start + (f.meet if tile.cluster > 1 else 0.0)
-        sides = tile.rows * down, tile.cols * across
         counts = machine.units // tile.cluster, tile.cluster, tile.beside
-        rows.append((*sides, *_limits(tile, kind, machine), *ends, start, *counts, form, tile.takes(kind)))
+        rows.append((*tile.together, *_limits(tile, kind, machine), *ends, start, *counts, form, tile.takes(kind)))
     return Rows(rows)
 
 

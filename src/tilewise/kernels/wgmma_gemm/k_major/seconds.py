@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from tilewise.kernels.shared.residency import crowded, parts_of
-from tilewise.kernels.shared.triangle import upper_tiles
+from tilewise.kernels.shared.triangle import tiles_in_classes, upper_tiles
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 AS_IT_IS, TRANSPOSED = "as it is", "transposed"
@@ -76,10 +76,7 @@ def member_seconds(row: Row, given: Row) -> float:
         work = beside(-(-tiles // at_once) * (max(stages, 1) * stage + end), passing, size)
         return work + given[16] + given[17] + given[12]
     if form == IN_CLASSES and given[10] > 1.0:
-        high = 0
-        for at in range(CLASSES):
-            high += -(-((m - at + CLASSES - 1) // CLASSES) // down)
-        tiles = high * -(-n // across)
+        tiles = tiles_in_classes(m, n, down, across, CLASSES)
         stage = stage_of(row[2], row[3], tiles * cluster, units, power) * given[19]
         work = beside(-(-tiles // at_once) * (max(stages, 1) * stage + row[4]), passing, size)
         return work + given[16] + given[17] + given[18]

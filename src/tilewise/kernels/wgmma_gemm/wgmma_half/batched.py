@@ -18,18 +18,14 @@ from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import options
 from tilewise.kernels.wgmma_gemm.wgmma_half.single import (
     BESIDE_AT,
-    BOXES,
-    CARRIED,
     CUT,
     EDGED,
     N_BY_CLASSES,
     PAIRS,
-    PARTIAL,
     SERIAL_AT,
     STORES_FROM,
     SYMMETRIC,
     TRANSPOSED,
-    TRANSPOSED_OUT,
     WHOLE,
     held,
     hot_seconds,
@@ -37,7 +33,17 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.single import (
     transposed_columns,
 )
 from tilewise.kernels.wgmma_gemm.wgmma_half.table import coming, may_be_transposed
-from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, LEAST_PHASES, SHIFTED_COLUMNS, fixed_parts, takes_boxes
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
+    BOXES,
+    CARRIED,
+    DEPTH,
+    LEAST_PHASES,
+    PARTIAL,
+    SHIFTED_COLUMNS,
+    TRANSPOSED_OUT,
+    fixed_parts,
+    takes_boxes,
+)
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 # The model's figures, measured on an H200 (docs/tensor-cores.md says how).

@@ -11,8 +11,7 @@ from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.layouts import PACKED, REALIGNED, along_columns
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, batched
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import lines_touched, moved_bytes
-from tilewise.kernels.wgmma_gemm.wgmma_half.single import store_of
-from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, TensorConfig, takes_boxes
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import DEPTH, TensorConfig, store_of, takes_boxes
 
 # Fitted beside those of stacks.
 FIGURES: Numbers = coefficients("wgmma_half groups")

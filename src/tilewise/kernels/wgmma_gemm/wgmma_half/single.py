@@ -14,14 +14,24 @@ from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.residency import HELD, UNITS, crowded, parts_of
-from tilewise.kernels.shared.triangle import upper_tiles
-from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CARRIED_PHASES, CARRIED_WAVES, CLASSES, DEPTH, LEAST_PHASES
+from tilewise.kernels.shared.triangle import tiles_in_classes, upper_tiles
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
+    BOXES,
+    CARRIED,
+    CLASSES,
+    DEPTH,
+    LEAST_PHASES,
+    LEAVES,
+    PARTIAL,
+    ROWS,
+    TRANSPOSED_OUT,
+    store_of,
+)
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 FIGURES: Numbers = coefficients("wgmma_half")
+STORES = len(LEAVES)
 LARGEST = 192 * 192  # cells of a tile of three consumers, with 192 columns each
-BOXES, TRANSPOSED_OUT, ROWS, CARRIED, PARTIAL = range(5)  # how sums leave
-STORES = 5
 # a tile's start and its stores, and of each of its columns, of 64 rows
 HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
 LARGE = 128 * 256
@@ -57,12 +67,6 @@ def tile_seconds(store: int, cols: int) -> float:
     if store == CARRIED:
         return FIGURES.carried + FIGURES.carried_column * cols
     return FIGURES.partial + FIGURES.partial_column * cols
-
-
-def tiles_of(m: int, n: int, tall: int, cols: int, classes: int) -> int:
-    """Cluster tiles of P, its rows perhaps by classes."""
-    few, longer = m // classes, m % classes
-    return (longer * -(-(few + 1) // tall) + (classes - longer) * -(-few // tall)) * -(-n // cols)
 
 
 def loaded_columns(cols: int, cluster: int, rows: int) -> float:
@@ -102,13 +106,6 @@ def hot_seconds(work: float, area: int) -> float:
         return work
     hot = FIGURES.largest_hot if area >= LARGEST else FIGURES.large_hot if area >= LARGE else FIGURES.hot
     return work * (1 + hot * log2(work / HOT_SECONDS))
-
-
-def store_of(by_classes: int, boxed: float, wide: int, waves: int, phases: int) -> int:
-    """How the sums of a product whose k is whole leave."""
-    if boxed > 0.0 and not by_classes:
-        return BOXES
-    return CARRIED if wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else ROWS
 
 
 def leaves(form: int, parts: int, by_classes: int, boxed: float, wide: int, waves: int, phases: int) -> int:
@@ -151,7 +148,7 @@ def expected(row: Row, given: Row) -> float:
     elif covers_more(m, n, rows, cols, cluster, beside) or given[6] > row[5] or (form == SYMMETRIC and by_classes):
         return INFINITE  # given[6] > row[5]: P read first takes registers
     if form == CUT:
-        parts = parts_of(tiles_of(m, n, rows * cluster, cols * beside, 1), at_once, phases // LEAST_PHASES)
+        parts = parts_of(tiles_in_classes(m, n, rows * cluster, cols * beside, 1), at_once, phases // LEAST_PHASES)
         parts = int(given[14]) if given[14] > 0.0 else parts
         if parts <= 1 or given[7] == 0.0 or row[6] == 0.0 or by_classes:
             return INFINITE
@@ -161,7 +158,8 @@ def expected(row: Row, given: Row) -> float:
             return INFINITE
     if form == WHOLE and given[14] > 1.0 and row[SERIAL_AT] == 0.0:
         return INFINITE
-    tiles = tiles_of(m - edge_rows, n - edge_cols, rows * cluster, cols * beside, CLASSES if by_classes else 1)
+    rest_m, rest_n = m - edge_rows, n - edge_cols
+    tiles = tiles_in_classes(rest_m, rest_n, rows * cluster, cols * beside, CLASSES if by_classes else 1)
     if form == SYMMETRIC:
         tiles = upper_tiles(m, rows * cluster, cols * beside)
     waves, wide = -(-tiles * parts // at_once), 1 if cols >= 192 and rows > 64 else 0

@@ -12,6 +12,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKED, REALIGNED, along_columns
 from tilewise.kernels.shared.residency import parts_of
+from tilewise.kernels.shared.triangle import tiles_in_classes
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, single
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import lines_touched, moved_bytes, options
 from tilewise.kernels.wgmma_gemm.wgmma_half.single import CUT, EDGED, N_BY_CLASSES, PAIRS, SYMMETRIC, TRANSPOSED, WHOLE
@@ -20,6 +21,7 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     DEPTH,
     FEW,
     LEAST_PHASES,
+    LEAVES,
     STORES,
     TRANSPOSED_ROWS,
     TensorConfig,
@@ -71,11 +73,10 @@ def symmetric_table() -> tuple[tuple[Place, ...], Rows]:
 
 
 def _row(tile: TensorTile, pair: int, form: int, stores: frozenset[str], by_classes: frozenset[str]) -> Row:
-    leaves = ("boxes", "transposed", "rows", "carried", "partial")  # in the order of single.py's numbers
     return (
         tile.rows, tile.cols, tile.cluster, pair, form, tile.takes_accumulate, "partial" in stores,
         tile.takes_edges, tile.groups,
-        *(how in stores for how in leaves), *(how in by_classes for how in leaves), tile.beside, tile.takes_serial,
+        *(how in stores for how in LEAVES), *(how in by_classes for how in LEAVES), tile.beside, tile.takes_serial,
     )  # fmt: skip
 
 
@@ -160,5 +161,5 @@ def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: M
 def _parts(p: Problem, tile: TensorTile, machine: Machine) -> int:
     if parts := fixed_parts(p, machine.units):
         return parts
-    tiles = p.members * single.tiles_of(p.m, p.n, tile.rows * tile.cluster, tile.cols * tile.beside, 1)
+    tiles = p.members * tiles_in_classes(p.m, p.n, tile.rows * tile.cluster, tile.cols * tile.beside, 1)
     return parts_of(tiles, tile.at_once(machine.units), -(-p.k // DEPTH) // LEAST_PHASES)

@@ -10,7 +10,7 @@ from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKED, REALIGNED
 from tilewise.kernels.shared.residency import UNIT_SHARED, rooms
-from tilewise.kernels.shared.triangle import upper_tiles
+from tilewise.kernels.shared.triangle import tiles_in_classes, upper_tiles
 from tilewise.system.once import once
 
 DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzled tile
@@ -21,6 +21,8 @@ SHIFTED_COLUMNS = 8  # columns at the end of a tile that have no use where lines
 FEW = (64, 512)  # more rows than this and no more than that: worth to be a tile's columns,
 TRANSPOSED_ROWS = 128  # of such a tile
 CUTS = ("cut", "cut transposed")  # stores of parts of k that are added up inside the launch
+LEAVES = ("boxes", "transposed", "rows", "carried", "partial")  # how sums leave,
+BOXES, TRANSPOSED_OUT, ROWS, CARRIED, PARTIAL = range(5)  # by numbers
 CARRIED_WAVES, CARRIED_PHASES = 2, 12  # from so many of both on, other warps carry sums out: they are slower, and fewer
 
 
@@ -275,10 +277,8 @@ class TensorConfig:
             return upper_tiles(m, self.tile.rows * self.tile.cluster, self.tile.cols * self.tile.beside)
         if self.transposed:
             m, n = n, m
-        tall = self.tile.rows * self.tile.cluster
-        few, longer = divmod(m - self.edge_rows, self.classes)
-        down = longer * math.ceil((few + 1) / tall) + (self.classes - longer) * math.ceil(few / tall)
-        return down * math.ceil((n - self.edge_cols) / (self.cols * self.tile.beside))
+        tall, wide = self.tile.rows * self.tile.cluster, self.cols * self.tile.beside
+        return tiles_in_classes(m - self.edge_rows, n - self.edge_cols, tall, wide, self.classes)
 
     def blocks(self, m: int, n: int, units: int, members: int = 1) -> int:
         """A persistent grid: no more blocks than the card holds at once; but one for each part that is added up inside
@@ -300,13 +300,15 @@ class TensorConfig:
             return "partial"
         if self.transposed:
             return "transposed"
-        if takes_boxes(layout, m, n, self.edge_cols, alignment) and BY_CLASSES not in self.routes:
-            return "boxes"
-        return (
-            "carried"
-            if self.tile.wide and not self.symmetric and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES
-            else "rows"
-        )
+        boxed, wide = takes_boxes(layout, m, n, self.edge_cols, alignment), self.tile.wide and not self.symmetric
+        return LEAVES[store_of(BY_CLASSES in self.routes, boxed, wide, waves, phases)]
+
+
+def store_of(by_classes: int, boxed: float, wide: int, waves: int, phases: int) -> int:
+    """How the sums of a product whose k is whole leave."""
+    if boxed > 0.0 and not by_classes:
+        return BOXES
+    return CARRIED if wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else ROWS
 
 
 LEAST_PHASES = 4  # of a part of k
