@@ -91,3 +91,21 @@ def test_what_is_read_before_a_racing_store_is_a_race_only(tmp_path):
     kernels = {"k": "__shared__ float s[64]; s[t] = x[i]; y[i] = s[63 - t];"}
     _, found = findings(tmp_path, program(kernels, RECURSION))
     assert {kind for kind, *_ in found} == {"race"}
+
+
+@pytest.mark.parametrize("interpret", [0.0, 100.0])
+def test_classes_that_are_defined_where_shared_variables_are(tmp_path, interpret):
+    body = "__shared__ struct { float a[64]; int n; } s; __shared__ struct T { int b[2]; } u[4]; s.a[t] = x[i];"
+    body += " if (t == 0) { s.n = 3; u[1].b[1] = 5; } __syncthreads(); y[i] = s.a[63 - t] + s.n + u[1].b[1];"
+    text = program({"k": body}, "").replace("cudaFree(x)", 'printf("%g %g", h[0], h[127]); cudaFree(x)')
+    report, found = findings(tmp_path, text, interpret=interpret)
+    assert (report.output, found) == ("71 72", set())
+
+
+def test_memcpy_and_memset_in_kernels_are_the_cards(tmp_path):
+    body = "__shared__ float s[64]; memset(&s[t], 1, 4); memcpy(&s[t], &x[i], sizeof(float)); memmove(&s[t], &s[t], 4);"
+    body += " __syncthreads(); y[i] = s[63 - t];"
+    text = program({"k": body}, "").replace("cudaFree(x)", 'printf("%g %g", h[0], h[127]); cudaFree(x)')
+    report, found = findings(tmp_path, text)
+    assert (report.output, found) == ("63 64", set())
+    assert {kind for kind, *_ in findings(tmp_path, text.replace("sizeof(float)", "8"))[1]} == {"out-of-bounds"}

@@ -271,7 +271,7 @@ MISSPELT = {
     for right in range(4)
     if (left or right) and (left, right) != (2, 2)
 }
-CLASS_SPECIFIERS = ("__host__", "__device__", "__constant__", "__managed__", "static", "const")
+CLASS_SPECIFIERS = ("__host__", "__device__", "__constant__", "__managed__", "__shared__", "static", "const")
 ENTITIES: dict[str, Callable[[Reader, list[Any]], Any]] = {
     ";": _empty, "extern": _extern, "namespace": _namespace, "inline": _namespace, "using": _using,
     "typedef": _typedef, "struct": _class, "class": _class, "union": _class, "enum": _enum, "template": _template,

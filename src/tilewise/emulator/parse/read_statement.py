@@ -133,7 +133,8 @@ def is_declaration(reader: Reader) -> bool:
 def declaration(reader: Reader, closed: bool = True) -> Any:
     token = reader.token
     if token.text in ("typedef", "using", "static_assert", "enum", "struct", "class", "union") or (
-        token.text in ("static", "const", "constexpr") and reader.peek().text in ("struct", "class", "union")
+        token.text in ("static", "const", "constexpr", "__shared__")
+        and reader.peek().text in ("struct", "class", "union")
     ):
         made = reader.local_entity()
         if made is not None:

@@ -89,6 +89,10 @@ template <class T> __device__ T __ldcs(const T* p) { return *p; }
 template <class T> __device__ T __ldca(const T* p) { return *p; }
 template <class T> __device__ T __ldcg(const T* p) { return *p; }
 template <class T> __device__ void __stcs(T* p, T v) { *p = v; }
+// what kernels call instead of the runtime's functions
+__device__ void* __device_memcpy(void* to, const void* from, size_t n) { for (size_t i = 0; i < n; ++i) ((char*)to)[i] = ((const char*)from)[i]; return to; }
+__device__ void* __device_memmove(void* to, const void* from, size_t n) { if ((char*)to <= (const char*)from) return __device_memcpy(to, from, n); while (n--) ((char*)to)[n] = ((const char*)from)[n]; return to; }
+__device__ void* __device_memset(void* to, int value, size_t n) { for (size_t i = 0; i < n; ++i) ((char*)to)[i] = (char)value; return to; }
 __device__ float __expf(float x) { return expf(x); }
 __device__ float __exp10f(float x) { return powf(10.0f, x); }
 __device__ float __logf(float x) { return logf(x); }

@@ -47,7 +47,10 @@ def call_choice(
         instance = program.declared(function, choice.record)
         return call_instance(b, instance, None, values, node, virtual_callee(b, object_place(receiver), slot))
     if function.tokens is None and function.body is None and not function.defaulted:
-        return _external(b, function, values, node)
+        own = program.entities.functions.get(f"__device_{function.name}") if program.device else None
+        if own is None:
+            return _external(b, function, values, node)
+        function = own[0]
     instance = program.instance(function, choice.bindings, choice.record)
     this = None
     if instance.record is not None:
