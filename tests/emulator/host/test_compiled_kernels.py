@@ -291,6 +291,7 @@ o[0] = __shfl_xor_sync(~0u, v, 5); o[1] = __shfl_xor_sync(~0u, v * 0.5, 12, 8) *
 o[0] = __ballot_sync(~0u, t % 3 == 0); o[1] = __ballot_sync(0xff0, t % 3 == 0); o[2] = __any_sync(~0u, t == 33) + 2 * __all_sync(~0u, t < 32); o[3] = __ballot(t < 4);
 o[0] = __reduce_add_sync(~0u, v); o[1] = __reduce_min_sync(0xf0u, v); o[2] = __reduce_max_sync(~0u, (unsigned)v); o[3] = __reduce_xor_sync(~0u, (unsigned)v);
 o[0] = __reduce_and_sync(~0u, v | 8u); o[1] = __reduce_or_sync(~0u, 1u << (t & 7)); o[2] = __activemask(); o[3] = __any(t == 1) + __all(t < 20);
+__shared__ unsigned n[4]; if (t < 4) n[t] = 5; __syncthreads(); atomicDec(&n[0], 9); atomicInc(&n[1], 9); atomicAdd_block(&n[2], v); atomicExch(&n[3], 7u); __syncthreads(); o[0] = n[0]; o[1] = n[1]; o[2] = n[2]; o[3] = n[3]; __syncthreads();
 o[0] = __syncthreads_count(t > 5); o[1] = __syncthreads_and(t < 48) + 2 * __syncthreads_and(t); o[2] = __syncthreads_or(t == 40); o[3] = __half2float(__shfl_xor_sync(~0u, __float2half(v), 1));
 """
 NUMBERS = """
@@ -300,6 +301,10 @@ double d = (t - 7) * 0.5; o[0] = lround(d) + 100 * lrint(d); o[1] = llround(d) +
 float f = t == 3 ? 0.0f / (t - 3) : t == 4 ? 1.0f / (t - 4) : t; o[0] = isnan(f); o[1] = isinf(f); o[2] = std::isfinite(f); o[3] = (int)(100 * rsqrtf(v + 1.f)) + (int)(100 * rsqrt(v + 2.0));
 float g = v * 0.7f; o[0] = __float_as_int(g); o[1] = (int)__int_as_float(o[0]); o[2] = __float_as_uint(g) >> 20; o[3] = __ulonglong_as_double(__double_as_longlong(3.0 * t));
 float x = v + 1; int i = *(int*)&x; i = 0x5f3759df - (i >> 1); o[0] = 1000 * *(float*)&i; *(unsigned*)&x |= 0x80000000u; o[1] = x; o[2] = 0; o[3] = 0;
+float nan = t % 3 ? v : 0.0f / (t - t); o[0] = 8 * min(nan, 2.0f); o[1] = 8 * max(2.0f, nan); o[2] = (int)fminf(nan, 1.f) + (int)fmax(1.0, (double)nan); o[3] = 1 / min(0.0f, -0.0f) < 0;
+o[0] = v / (t % 2); o[1] = v % (t % 3); o[2] = v / (float)(t % 2) > 1e30f; o[3] = (unsigned)v / (unsigned)(t % 2) + -v / 7 + -v % 7 + v / -3;
+o[0] = v * 1e9f; o[1] = -v * 1e9; o[2] = (unsigned)(-1.5f - t); o[3] = (short)(v * 1000) + (signed char)(v * 7) + (unsigned char)(300.5f + t);
+short c = v * 700, e = v * 300; c += e; unsigned char l = v * 3; l *= 5; o[0] = c; o[1] = c * e; o[2] = l; o[3] = -5 >> (t & 31) | 1 << (t & 31);
 __half a = __float2half(v * 0.25f), b = __int2half_rn(t); o[0] = 8 * __half2float(__hmax(a, b)); o[1] = 8 * __half2float(__hmin(a, b)); o[2] = __half2float(__hfma(a, b, a)); o[3] = 8 * __half2float(__hsub(__hadd(a, b), __hmul(a, b)));
 __half h = __float2half(v * 0.25f), none = __float2half(0.0f / (t - t)); o[0] = __half_as_ushort(h) + __half_as_short(h); o[1] = 4 * __half2float(__ushort_as_half(__half_as_ushort(h))); o[2] = 4 * __half2float(__hmax(h, none)); o[3] = 4 * __half2float(__hmin(none, h));
 __nv_bfloat16 p = __float2bfloat16(v * 0.3f), q = __float2bfloat16_rn(t * 1.7f); o[0] = 100 * __bfloat162float(__hadd(p, q)); o[1] = 100 * __bfloat162float(__hmul(p, q)); o[2] = 0; o[3] = 0;

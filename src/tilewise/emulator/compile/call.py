@@ -108,8 +108,8 @@ class CallCompiler(ClosureCompiler):
             return Operand(types.VOID, lambda c: np.int32(0), pure=False)
         if name == "printf":
             return self.printf(node)
-        if name in ATOMICS:
-            return self.atomic(node, name)
+        if (operation := name.removesuffix("_block").removesuffix("_system")) in ATOMICS:
+            return self.atomic(node, operation)
         if name in ("__ldg", "__ldcg", "__ldca", "__ldcs") and len(node.arguments) == 1:
             return self.load(self.through(self.expr(node.arguments[0]), node))
         if name in ("__from_lane", "__ballot_sync", "__activemask", "__count_in_block"):

@@ -55,29 +55,20 @@ def _saturating(source: Any, dtype: Any) -> Callable[[Value], Value]:
     return convert
 
 
-def truncated_divide(a: Value, b: Value) -> Value:
-    """Integer division towards zero; by zero the result is 0, as in NumPy."""
-    if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
-        x, y = int(a), int(b)
-        if y == 0:
-            return a.dtype.type(0)
-        quotient = abs(x) // abs(y)
-        return np.int64(quotient if (x < 0) == (y < 0) else -quotient).astype(a.dtype)
+def divide(a: Value, b: Value) -> Value:
+    """Integer division towards zero; by zero all bits are ones, as in compiled kernels."""
     if not isinstance(b, np.ndarray) and b > 0 and a.min() >= 0:
         return a // b
-    return (a - np.fmod(a, b)) // b
-
-
-def divide_unsigned(a: Value, b: Value) -> Value:
-    if not isinstance(b, np.ndarray) and b == 0:
-        return a * a.dtype.type(0)
-    return a // b
+    return _ones_by_zero(b, (a - np.fmod(a, b)) // b)
 
 
 def remainder(a: Value, b: Value) -> Value:
-    if not isinstance(b, np.ndarray) and b == 0:
-        return a * a.dtype.type(0)
-    return np.fmod(a, b)
+    return _ones_by_zero(b, np.fmod(a, b))
+
+
+def _ones_by_zero(b: Value, value: Value) -> Value:
+    zero = b == 0
+    return np.where(zero, ~value.dtype.type(0), value)[()] if np.any(zero) else value
 
 
 ARITHMETIC: dict[str, Op] = {
@@ -105,9 +96,7 @@ def operation(op: str, type_: Scalar) -> Op | None:
     if op in COMPARISONS:
         return COMPARISONS[op]
     if op == "/":
-        if type_.floating:
-            return operator.truediv
-        return truncated_divide if type_.signed else divide_unsigned
+        return operator.truediv if type_.floating else divide
     if op == "%":
         return None if type_.floating else remainder
     if type_.floating and op in ("&", "|", "^", "<<", ">>"):

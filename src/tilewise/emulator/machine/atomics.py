@@ -25,6 +25,7 @@ ATOMICS: dict[str, tuple[int, Function]] = {
     "atomicExch": (2, lambda old, v: v),
     "atomicCAS": (3, lambda old, compare, v: v if old == compare else old),
     "atomicInc": (2, lambda old, v: old * 0 if old >= v else old + old.dtype.type(1)),
+    "atomicDec": (2, lambda old, v: v if old == 0 or old > v else old - old.dtype.type(1)),
 }
 SIGNS = {ATOMICS["atomicAdd"][1]: 1, ATOMICS["atomicSub"][1]: -1}  # of integers: independent of the order
 

@@ -262,7 +262,10 @@ __MATH1(floor) __MATH1(ceil) __MATH1(round) __MATH1(trunc) __MATH1(rint) __MATH1
 __MATH1(erf) __MATH1(erfc) __MATH1(tgamma) __MATH1(lgamma)
 #define __MATH2(F) double F(double x, double y); float F##f(float x, float y); \
     float F(float x, float y) { return F##f(x, y); }
-__MATH2(pow) __MATH2(fmod) __MATH2(atan2) __MATH2(hypot) __MATH2(fmax) __MATH2(fmin) __MATH2(fdim) __MATH2(copysign)
+__MATH2(pow) __MATH2(fmod) __MATH2(atan2) __MATH2(hypot) __MATH2(fdim) __MATH2(copysign)
+#define __LIMIT(F) double F(double x, double y) { return __builtin_##F(x, y); } float F##f(float x, float y) { return __builtin_##F##f(x, y); } \
+    float F(float x, float y) { return __builtin_##F##f(x, y); }
+__LIMIT(fmin) __LIMIT(fmax)
 double pow(double x, int n) { return pow(x, (double)n); }
 double pow(float x, int n) { return pow((double)x, (double)n); }
 double pow(float x, double n) { return pow((double)x, n); }

@@ -257,7 +257,9 @@ cudaError_t cudaProfilerStart() { return cudaSuccess; }
 cudaError_t cudaProfilerStop() { return cudaSuccess; }
 #define __MIN_MAX(T) T min(T a, T b) { return b < a ? b : a; } T max(T a, T b) { return a < b ? b : a; }
 __MIN_MAX(int) __MIN_MAX(unsigned int) __MIN_MAX(long) __MIN_MAX(unsigned long) __MIN_MAX(long long)
-__MIN_MAX(unsigned long long) __MIN_MAX(float) __MIN_MAX(double)
+__MIN_MAX(unsigned long long)
+float min(float a, float b) { return fminf(a, b); } float max(float a, float b) { return fmaxf(a, b); }
+double min(double a, double b) { return fmin(a, b); } double max(double a, double b) { return fmax(a, b); }
 int nvtxRangePushA(const char* s) { return 0; }
 int nvtxRangePush(const char* s) { return 0; }
 int nvtxRangePop() { return 0; }

@@ -19,12 +19,12 @@ from tilewise.emulator.parse import tree, types
 
 
 def _intrinsic(name: str, type_: types.Scalar) -> Callable[[Builder, tree.Call], Value]:
-    """An LLVM intrinsic of one number."""
+    """An LLVM intrinsic of numbers of one type."""
 
     def call(b: Builder, node: tree.Call) -> Value:
-        value = convert(b, b.lower(node.arguments[0]), type_)
+        given = ", ".join(f"{type_.llvm} {convert(b, b.lower(n), type_).text}" for n in node.arguments)
         b.program.external(name)
-        return b.value(type_, f"call {type_.llvm} @{name}({type_.llvm} {value.text})")
+        return b.value(type_, f"call {type_.llvm} @{name}({given})")
 
     return call
 
@@ -119,6 +119,10 @@ BUILTIN = {
     "__builtin_sqrtf": _intrinsic("llvm.sqrt.f32", types.FLOAT),
     "__builtin_fabs": _intrinsic("llvm.fabs.f64", types.DOUBLE),
     "__builtin_fabsf": _intrinsic("llvm.fabs.f32", types.FLOAT),
+    "__builtin_fmin": _intrinsic("llvm.minnum.f64", types.DOUBLE),
+    "__builtin_fminf": _intrinsic("llvm.minnum.f32", types.FLOAT),
+    "__builtin_fmax": _intrinsic("llvm.maxnum.f64", types.DOUBLE),
+    "__builtin_fmaxf": _intrinsic("llvm.maxnum.f32", types.FLOAT),
     "__make": _make, "__unmake": _unmake, "__drop": _drop, "std::addressof": _addressof,
     **dict.fromkeys(("__async_copy", "__async_commit", "__async_wait"), lower_async),
     "__accessed": _accessed, "__wait": _wait, "__variadic": _variadic, "__variadic_count": _variadic_count,

@@ -75,6 +75,10 @@ RUNTIME = {
 }  # fmt: skip
 INTRINSICS = {
     "llvm.sqrt.f64": "declare double @llvm.sqrt.f64(double)", "llvm.sqrt.f32": "declare float @llvm.sqrt.f32(float)",
+    **{
+        f"llvm.{name}.{short}": f"declare {kind} @llvm.{name}.{short}({kind}, {kind})"
+        for name in ("minnum", "maxnum") for short, kind in (("f32", "float"), ("f64", "double"))
+    },
     "llvm.fabs.f64": "declare double @llvm.fabs.f64(double)", "llvm.fabs.f32": "declare float @llvm.fabs.f32(float)",
 }  # fmt: skip
 

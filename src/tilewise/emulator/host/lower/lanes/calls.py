@@ -23,6 +23,7 @@ VECTORS = {
     "fabs": ("fabs", 1),
     "fmaf": ("fma", 3),
     "fma": ("fma", 3),
+    **{f"f{name}{f}": (f"{name}num", 2) for name in ("min", "max") for f in ("f", "")},
 }
 
 
