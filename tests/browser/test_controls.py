@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from page_variants import variant
+
 POSITION = "return Number(document.querySelector('.tick.here').dataset.position)"
 KERNELS = sorted((Path(__file__).parents[1] / "emulator" / "kernels").rglob("*.cu"))
 FOCUS = "const e = document.activeElement; return e.id || e.className || e.tagName"
@@ -124,7 +126,7 @@ def test_dropping_a_check_and_a_barrier_and_putting_the_right_kernel_beside(brow
 def test_what_breaks_is_reported_with_its_line(browser, pages, drop, expected):
     page, address = pages("3x3")
     browser.open(f"{address}#drop={drop}")
-    faults = next(s for s in page.scenes if s.drops == (drop,)).trace.run.faults
+    faults = variant(page, [drop]).run.faults
     assert expected in browser.text(".findings")
     assert browser.text(".findings .fault .where") == f"line {faults[0].line}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cut_text import CUT
+from page_variants import variant
 from tilewise.i18n.messages import LANGUAGES
 
 SCREENS = [(1280, 720), (1920, 1080)]
@@ -98,15 +99,15 @@ def test_playing_goes_through_the_blocks_and_fills_p(browser, pages):
 def test_the_order_that_fails_ends_with_the_wrong_p(browser, pages):
     page, address = pages("course")
     for name in ("barrier-1", "barrier-2"):
-        scene = next(s for s in page.scenes if s.schedule and s.drops == (name,))
+        made = variant(page, [name]).failing
         browser.open(f"{address}#drop={name}&lecture=0")  # one block's P at a time
         browser.click("#schedule")
         browser.wait("document.querySelector('.dropped + .dropped') !== null")
         browser.press("right")
         assert browser.title() == "Phase 0: only thread (x 0, y 0) runs, line 26"
-        wrong = {f"P[{r}][{c}]" for r, c in scene.trace.wrong}
+        wrong = {f"P[{r}][{c}]" for r, c in made.wrong}
         shown = set()
-        for block in scene.trace.blocks:
+        for block in made.blocks:
             browser.choose("block", block)
             browser.js("document.activeElement.blur()")
             browser.press("end")
@@ -117,7 +118,7 @@ def test_the_order_that_fails_ends_with_the_wrong_p(browser, pages):
             )
             for cell, text in held:
                 row, col = (int(part.rstrip("]")) for part in cell[2:].split("["))
-                value = scene.trace.matrices["P"].values[row, col]
+                value = made.matrices["P"].values[row, col]
                 assert text in ("?", str(int(value)) if value == value else "?")
         assert shown == wrong, name
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from page_variants import variant
 from seeds import next_seed
 from tilewise.emulator.limits import Limits
 from tilewise.teaching.page import explore
@@ -54,9 +55,8 @@ def test_the_failing_order_ends_with_a_wrong_p_that_a_second_program_finds_too(k
     barriers = [name for name in page.drops if name.startswith(BARRIER)]
     assert len(barriers) == 2
     for name in barriers:
-        scene = next((s for s in page.scenes if s.schedule and s.drops == (name,)), None)
-        assert scene is not None, f"{name} has no order that fails at {shape} (seed {seed})"
-        made = scene.trace
+        made = variant(page, [name]).failing
+        assert made is not None, f"{name} has no order that fails at {shape} (seed {seed})"
         held, wrong = made.matrices["P"].values, made.wrong
         right = made.matrices["M"].values.astype(float) @ made.matrices["N"].values.astype(float)
         assert wrong

@@ -110,7 +110,7 @@ def simulate(
         return _with_free_sizes(prepared, launch.written, seed, limits)
     if isinstance(launch, OwnLaunch):
         return run(replace(_own_setting(prepared, launch, seed, limits), semiring=semiring, record=record))
-    setting = replace(_requested_setting(prepared, launch, seed, limits, checks), semiring=semiring, record=record)
+    setting = replace(requested_setting(prepared, launch, seed, limits, checks), semiring=semiring, record=record)
     made = run(setting)
     uncovered = next((f for f in made.findings if f.kind is Kind.UNCOVERED), None)
     if setting.assumed and launch.grid is None and uncovered is not None:
@@ -128,7 +128,8 @@ def simulate(
     return made
 
 
-def _requested_setting(prepared: Prepared, launch: AtShape, seed: Seed, limits: Limits, checks: bool) -> Setting:
+def requested_setting(prepared: Prepared, launch: AtShape, seed: Seed, limits: Limits, checks: bool = True) -> Setting:
+    """A launch as requested, bound and ready to run."""
     current, bound = _bound(prepared, launch, limits, seed, checks)
     value = current.evaluate_launch(bound)
     dynamic = value.shared if value is not None else None

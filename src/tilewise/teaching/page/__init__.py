@@ -13,6 +13,7 @@ from tilewise.emulator import budget
 from tilewise.emulator.limits import DEFAULT
 from tilewise.i18n.messages import check_language
 from tilewise.system.output import write_whole
+from tilewise.teaching.page.compute import modules_of
 from tilewise.teaching.page.export import in_frame, page_html, title_of
 from tilewise.teaching.page.payload import Scene
 from tilewise.teaching.page.picture import save_phases
@@ -37,8 +38,8 @@ class Page:
     scenes: tuple[Scene, ...]
     language: str = "en"
     compare: bool = False
-    left_out: int = 0  # variants that were omitted to limit the file's size
     drops: tuple[str, ...] = field(default=())
+    compute: dict[str, Any] | None = None  # modules of the kernel: see `compute.modules_of`
     live: dict[str, Any] | None = None  # the editor's first text and its settings, on a page with a server
 
     @property
@@ -48,7 +49,7 @@ class Page:
     @cached_property
     def html(self) -> str:
         """The whole file as text."""
-        return page_html(self.scenes, self.language, self.compare, self.drops, self.left_out, self.live)
+        return page_html(self.scenes, self.language, self.compare, self.drops, self.live, self.compute)
 
     def save(self, path: str | Path) -> Path:
         write_whole(Path(path), self.html)
@@ -80,8 +81,9 @@ def explore(
 ) -> Page:
     """The page of a kernel (a file, a text, a rung's name; the lecture notes' kernel by default) or of a `Trace`.
 
-    `settings` are those of `tw.trace`. `what_if` adds variants of the kernel: without each boundary check and each
-    barrier, an order of threads in which a missing barrier gives a wrong P, and other tile widths. `compare`: a second
+    `settings` are those of `tw.trace`. `what_if` adds the kernel as WebAssembly, so that the page runs it at any shape
+    up to 64x64x64, at other tile widths and without any boundary check or barrier; of a kernel that cannot be compiled
+    so, recorded runs without each of them and at other tile widths. `compare`: a second
     kernel beside the first. `blocks` None records every block of a small grid, else the corners and the middle, and
     the page says so.
 
@@ -109,16 +111,13 @@ def _explored(
         return Page((scene, *failing_order(scene)), lang)
     drops = drops_of(first)
     until = started + SHARE_OF_VARIANTS * (settings.get("limits") or DEFAULT).seconds
-    variants, left_out = record_variants(scene, drops, settings, until)
-    single_drops = tuple(s.drops[0] for s in variants if len(s.drops) == 1 and not s.schedule)
-    scenes = (
-        scene,
-        *failing_order(scene),
-        *variants,
-        *record_tiles(kernel, scene, settings, until),
-        *record_walk(kernel),
-    )
-    return Page(scenes, lang, drops=single_drops, left_out=left_out)
+    compute = modules_of(kernel, first, drops, settings, until)
+    recorded = (scene, *failing_order(scene), *record_walk(kernel))
+    if compute is not None:
+        return Page(recorded, lang, drops=tuple(d.name for d in drops), compute=compute)
+    variants = record_variants(scene, drops, settings, until)
+    names = tuple(s.drops[0] for s in variants if not s.schedule)
+    return Page((*recorded, *variants, *record_tiles(kernel, scene, settings, until)), lang, drops=names)
 
 
 __all__ = ["Page", "explore", "title_of"]

@@ -16,7 +16,8 @@ from tilewise.teaching.trace.trace_data import TraceData
 
 STYLES = ("style.css", "panes.css", "lecture.css")
 SCRIPTS = (
-    "messages", "trace", "replay", "svg", "matrices", "shared", "threads", "listing", "counters", "caption",
+    "messages", "trace", "replay", "machine", "ordered", "judge", "computed",
+    "svg", "matrices", "shared", "threads", "listing", "counters", "caption",
     "findings", "traffic", "warps", "memory", "time", "roofline", "lens", "story", "pane", "flights", "align",
     "controls", "editor", "live", "main",
 )  # fmt: skip
@@ -29,13 +30,15 @@ def resource(name: str) -> str:
     return shipped(f"teaching/page/{name}").read_text(encoding="utf-8")
 
 
-def _of_page(sentences: dict[str, str]) -> dict[str, str]:
-    return {key: text for key, text in sentences.items() if not key.startswith(NOT_OF_PAGES)}
+def _of_page(sentences: dict[str, str], computes: bool) -> dict[str, str]:
+    """The messages of a page; one that computes makes the sentences of its findings."""
+    kept = ("finding.", "wrong.together", "wrong.first") if computes else ()
+    return {key: text for key, text in sentences.items() if key.startswith(kept) or not key.startswith(NOT_OF_PAGES)}
 
 
 def page_html(
-    scenes: Sequence[Scene], language: str, compare: bool = False, drops: Sequence[str] = (), left_out: int = 0,
-    live: dict[str, Any] | None = None,
+    scenes: Sequence[Scene], language: str, compare: bool = False, drops: Sequence[str] = (),
+    live: dict[str, Any] | None = None, compute: dict[str, Any] | None = None,
 ) -> str:  # fmt: skip
     """The file's text; its parameters are the fields of `Page`."""
     settings = {
@@ -43,19 +46,20 @@ def page_html(
         "lang": language,
         "compare": compare,
         "drops": list(drops),
-        "leftOut": left_out,
         "scenes": [{"drops": list(s.drops), "tile": s.tile, "schedule": s.schedule, "walk": s.walk} for s in scenes],
         "tile": scenes[0].trace.run.tile,
         "cards": cards(),
         "live": live,
+        "compute": compute,
         "languages": LANGUAGES,
-        "messages": {code: _of_page(messages(code)) for code in LANGUAGES},
+        "messages": {code: _of_page(messages(code), compute is not None) for code in LANGUAGES},
     }
     script = "\n".join(f"// {name}\n{resource(f'script/{name}.js')}" for name in SCRIPTS)
     title = " / ".join(dict.fromkeys(s.title for s in scenes if not s.drops))
     parts = {
         "LANGUAGE": language,
         "TITLE": escape(f"{title} – tilewise"),
+        "WASM": " 'wasm-unsafe-eval'" if compute else "",
         "CONNECT": "connect-src 'self'" if live else "connect-src 'none'",
         "STYLE": "\n".join(resource(name) for name in STYLES),
         "SETTINGS": _embedded(settings),

@@ -32,8 +32,13 @@ class Scene:
     @cached_property
     def packed(self) -> str:
         """Deflated JSON in base64, which the page unpacks by the browser's DecompressionStream."""
-        text = json.dumps(scene_json(self), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
+        return packed(scene_json(self))
+
+
+def packed(document: Any) -> str:
+    """As deflated JSON in base64."""
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 
 
 def scene_json(scene: Scene) -> dict[str, Any]:

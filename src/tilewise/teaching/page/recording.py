@@ -13,13 +13,12 @@ from tilewise.emulator import budget
 from tilewise.emulator.machine.lanes import name_of
 from tilewise.errors import LimitError, TilewiseError, UsageError
 from tilewise.teaching.page.payload import Scene
-from tilewise.teaching.page.variants import Drop, combinations_of, without
+from tilewise.teaching.page.variants import Drop, without
 from tilewise.teaching.page.views import Trace, trace
 from tilewise.teaching.trace import SOME
 from tilewise.teaching.trace.rungs import is_rung
 
 EVENTS_OF_A_BLOCK = 400_000
-EVENTS_FOR_COMBINATIONS = 1_000  # for smaller runs every combination of drops is recorded, else each drop alone
 SHAPE, TILE = (3, 3, 3), 2  # the course's example with edges
 TILES = (2, 4, 8, 16)
 SHARE_OF_VARIANTS = 0.6  # of a call's time limit
@@ -52,31 +51,25 @@ def with_defaults(kernel: str | Path, settings: Mapping[str, Any]) -> dict[str, 
 
 def record_variants(
     scene: Scene, drops: tuple[Drop, ...], settings: Mapping[str, Any], until: float
-) -> tuple[list[Scene], int]:
-    """(variants without each check and barrier, and for small runs without several; the number of omitted
-    combinations). Variants that cannot be run by their text alone, or not started by `until` (time.monotonic), are
-    omitted."""
+) -> list[Scene]:  # fmt: skip
+    """Variants without each check and barrier. Those that cannot be run by their text alone, or not started by `until`
+    (time.monotonic), are omitted."""
     run = scene.trace.run
     own = {**settings, "entry": run.entry, "grid": run.grid, "block": run.block, "shape": run.shape, "tile": run.tile}
     blocks = tuple(name_of(b, run.grid)[:2] for b in scene.trace.blocks)
-    every = combinations_of(drops)
-    wanted = every if len(scene.trace.events) <= EVENTS_FOR_COMBINATIONS else [(d,) for d in drops]
     made = []
-    for some in wanted:
+    for drop in drops:
         if time.monotonic() > until:
             break
-        text = without(scene.trace.source, some)
         try:
-            variant = trace(text, blocks=blocks, adversarial=len(some) == 1, **own)
+            variant = trace(without(scene.trace.source, (drop,)), blocks=blocks, adversarial=True, **own)
         except budget.Exhausted:
             raise
         except TilewiseError:
             continue
-        names, lines = tuple(d.name for d in some), tuple(d.line for d in some)
-        made.append(Scene(variant, scene.title, names, lines))
-        if len(some) == 1:
-            made += failing_order(made[-1])
-    return made, len(every) - sum(not s.schedule for s in made)
+        made.append(Scene(variant, scene.title, (drop.name,), (drop.line,)))
+        made += failing_order(made[-1])
+    return made
 
 
 def failing_order(scene: Scene) -> list[Scene]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 from tilewise.emulator.machine.events import EventKind
 from tilewise.teaching.trace import TraceData
@@ -166,8 +165,3 @@ def without(text: str, drops: tuple[Drop, ...]) -> str:
         kept, _, note = f"{line[: drop.first]}{drop.instead}{line[drop.last :]}".partition("// was: ")
         lines[drop.line - 1] = f"{kept.rstrip()}  // was: {what}{'; ' + note if note else ''}"
     return "\n".join(lines)
-
-
-def combinations_of(drops: tuple[Drop, ...]) -> list[tuple[Drop, ...]]:
-    """Each drop alone first, then two together, and so on to all of them."""
-    return [some for size in range(1, len(drops) + 1) for some in combinations(drops, size)]

@@ -22,7 +22,6 @@ from tilewise.emulator.host.lower.recording import BLOCK, Recording, poisoned, t
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.types import Array, Record
 
-FRAME_BYTES = 256 << 20  # bytes for the frames of a block's threads
 THREADS = 1024
 
 
@@ -344,12 +343,12 @@ def _coroutine_threads(
     frame = -(-max(frame, 64) // 64) * 64
     if frame > room:
         raise p.refusal(f"each thread needs {frame} bytes of stack, {room} can be had", kernel.node.line)
-    p.thread_frames = p.thread_frames or p.memory.map_zeros(FRAME_BYTES)
+    p.thread_frames = p.thread_frames or p.memory.map_zeros(p.memory.layout.frames)
     end, ended = ("void", "") if llvm_version_info[0] >= 22 else ("i1", "%ended = ")
     return COROUTINE_THREADS.format(
         sp=f"ptr inttoptr (i64 {p.memory.stack_address} to ptr)", frame=frame, enter_thread=enter_thread, tick=tick,
-        frames=p.thread_frames, frames_end=p.thread_frames + FRAME_BYTES, name=p.name_number(kernel.node.name), end=end,
-        ended=ended,
+        frames=p.thread_frames, frames_end=p.thread_frames + p.memory.layout.frames,
+        name=p.name_number(kernel.node.name), end=end, ended=ended,
     )  # fmt: skip
 
 

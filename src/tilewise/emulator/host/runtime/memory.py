@@ -23,11 +23,6 @@ from tilewise.emulator.host.target.native import Native, discard
 from tilewise.errors import EngineError, LimitError
 from tilewise.system.quantities import counted
 
-GUARD = 1 << 20
-SLACK = 4 << 20  # unused bytes before and after the memory and the shadow: constant offsets may lead there
-PRIVATE = 1 << 20  # bytes that `private` maps at once
-STACK = 64 << 20
-STATIC = 4 << 30
 LEAST_GAP = 64
 LARGE = 1 << 20
 OVERCOMMIT = 4  # allocations may exceed the limit this many times: the watch checks resident memory instead
@@ -79,21 +74,22 @@ class Memory:
         self.target = target or Native()
         self.used = 0
         self.most = 0
+        self.layout = layout = self.target.layout
         size = self.target.most
         while True:
             try:
-                start, pages = self.target.reserve(2 * (size + 2 * SLACK))
+                start, pages = self.target.reserve(2 * (size + 2 * layout.slack))
                 break
             except LimitError:
                 size >>= 1
                 if size < self.target.least:
                     raise
         self.size = size
-        self.shift = size + 2 * SLACK
-        self.bytes = pages[SLACK : SLACK + size]
-        self.shadow = pages[SLACK + self.shift :][:size]
+        self.shift = size + 2 * layout.slack
+        self.bytes = pages[layout.slack : layout.slack + size]
+        self.shadow = pages[layout.slack + self.shift :][:size]
         self._states = UniformShadow(self.shadow)
-        self.base = start + SLACK
+        self.base = start + layout.slack
         self._private, self._private_end = 0, 0
         self.lock = threading.RLock()  # held while the runtime runs, and while `collapse` reads states
         self.collapse_due = False  # at the next runtime call
@@ -103,11 +99,11 @@ class Memory:
         )
         self._line = self.cells(self.line_address, ctypes.c_int32, 2)  # and column
         self._epoch = self.cells(self.epoch_address, ctypes.c_int64, 1)
-        stack = self.base + GUARD
-        self.stack_start, self.stack_end = stack, stack + STACK
+        stack = self.base + layout.guard
+        self.stack_start, self.stack_end = stack, stack + layout.stack
         self.cells(self.stack_address, ctypes.c_int64, 1)[0] = stack
-        self._static = GUARD + STACK + GUARD
-        self._heap = self._static + STATIC
+        self._static = layout.guard + layout.stack + layout.guard
+        self._first_heap = self._heap = self._static + layout.static
         self._device = size // 2
         self.blocks: list[Allocation] = []
         self._starts: list[int] = []
@@ -154,7 +150,7 @@ class Memory:
         that compiled code relies on."""
         size = -(-size // 64) * 64
         if self._private + size > self._private_end:
-            most = max(PRIVATE, -(-size // mmap.PAGESIZE) * mmap.PAGESIZE)
+            most = max(self.layout.private, -(-size // mmap.PAGESIZE) * mmap.PAGESIZE)
             self._private = self.map_zeros(most)
             self._private_end = self._private + most
         self._private += size
@@ -173,7 +169,7 @@ class Memory:
         at = -(-self._static // 64) * 64
         self._static = at + size + max(LEAST_GAP, min(size, LARGE))
         if self._static > self._heap:
-            raise LimitError("the program's variables take more than 4 GiB")
+            raise LimitError(f"the program's variables take more than {self.layout.static >> 20} MiB")
         self._states.fill(at, size, INIT)
         made = Allocation(self.base + at, size, "static", 0, name)
         self.statics.append(made)
@@ -215,7 +211,7 @@ class Memory:
         else:
             at = -(-self._device // 256) * 256
             self._device = at + size + max(gap, 256)
-            full = self._device > self.size - GUARD
+            full = self._device > self.size - self.layout.guard
         if full:
             raise LimitError(f"line {line}: the program has asked for more memory than there are addresses for")
         self._states.fill(at, size, state)
@@ -257,7 +253,7 @@ class Memory:
             return None
         if offset >= self.size // 2:
             starts, blocks = self._device_starts, self.device_blocks
-        elif offset >= GUARD + STACK + GUARD + STATIC:
+        elif offset >= self._first_heap:
             starts, blocks = self._starts, self.blocks
         else:
             starts, blocks = self._static_starts, self.statics

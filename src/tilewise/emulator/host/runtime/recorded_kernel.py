@@ -114,6 +114,12 @@ class RecordedKernel:
         """The address of a variable of the library: gridDim, blockDim."""
         return memory_of(Lowering(self.program, Environment(), True), name)[1]
 
+    def flags(self, name: str) -> int:
+        """The address of an int of the card that the host sets; its first value is 0."""
+        address = self.program.globals[name][1]
+        self.memory.put(address, bytes(4))
+        return address
+
     def launch(
         self, geometry: Geometry, arguments: Mapping[str, Any], leads: Mapping[str, int], dynamic: int = 0
     ) -> Recorded:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.emulator.host.target import Layout
 from tilewise.errors import EngineError, LimitError
 
 LLVM_TO_C: dict[str, Any] = {
@@ -48,7 +49,7 @@ def discard(address: int, size: int) -> None:
 
 
 class Native:
-    most, least = MOST, LEAST
+    most, least, layout = MOST, LEAST, Layout()
 
     def __init__(self) -> None:
         self._kept: list[Any] = []  # owners of machine code and of pages

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.host.target import Trapped
+from tilewise.emulator.host.target import Layout, Trapped
 from tilewise.emulator.host.target.imports import Imports
 from tilewise.emulator.host.target.native import optimise, parsed
-from tilewise.emulator.host.target.object_file import MEMORY, PAGE, STACK_POINTER, link
+from tilewise.emulator.host.target.object_file import MEMORY, PAGE, STACK_POINTER, Module, link
 from tilewise.errors import EngineError, LimitError
 
 TRIPLE = "wasm64-unknown-unknown"
@@ -61,7 +61,7 @@ THREAD_STACK = 512 << 20
 
 
 class WebAssembly:
-    most, least = MOST, LEAST
+    most, least, layout = MOST, LEAST, Layout()
 
     def __init__(self) -> None:
         w = _wasmtime()
@@ -111,15 +111,8 @@ class WebAssembly:
     def load(
         self, text: str, symbols: dict[str, int], entry: str, kinds: tuple[str, ...], level: int = 2, wide: bool = False
     ) -> Callable[..., Any]:
-        import llvmlite.binding as llvm
-
         w = _wasmtime()
-        llvm.initialize_all_targets()
-        llvm.initialize_all_asmprinters()
-        machine = llvm.Target.from_triple(TRIPLE).create_target_machine(opt=level, features=FEATURES)
-        module = parsed(text + MULTIPLY, TRIPLE, machine, "generic", FEATURES)
-        optimise(module, machine, level)
-        linked = link(machine.emit_object(module), entry, lambda size: self.reserve(size)[0])
+        linked = linked_module(text, entry, lambda size: self.reserve(size)[0], level)
         functions = self._imports.functions(linked.functions, symbols)
         try:
             made = w.Module(self._store.engine, linked.binary)
@@ -151,6 +144,18 @@ class WebAssembly:
                 raise Trapped(what, trap.trap_code is w.TrapCode.STACK_OVERFLOW, where) from None
 
         return call
+
+
+def linked_module(text: str, entry: str, place: Callable[[int], int], level: int) -> Module:
+    """The loadable module of LLVM text; `place`: the address of so many bytes for its data."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple(TRIPLE).create_target_machine(opt=level, features=FEATURES)
+    module = parsed(text + MULTIPLY, TRIPLE, machine, "generic", FEATURES)
+    optimise(module, machine, level)
+    return link(machine.emit_object(module), entry, place)
 
 
 def _set(config: Any, name: str, value: int) -> None:

@@ -50,7 +50,8 @@ function blockPicker(app) {
 
 // The same kernel at other tile widths, each one recorded.
 function tilePicker(app) {
-  const tiles = settings.scenes.map((scene) => scene.tile).filter((tile) => tile !== null);
+  const more = app.computing ? settings.compute.tiles : [];
+  const tiles = [...new Set([...settings.scenes.map((scene) => scene.tile), ...more])].filter((tile) => tile !== null && tile !== settings.tile);
   if (!tiles.length) return null;
   const options = [[null, settings.tile], ...tiles.map((tile) => [tile, tile])].sort((a, b) => a[1] - b[1]);
   return labelled('tile', 'control.tile', html('select', {
@@ -97,20 +98,39 @@ function themePicker() {
 
 function buildWhatIf(app) {
   const host = document.getElementById('whatif');
-  host.hidden = !settings.drops.length && app.failing < 0;
+  host.hidden = !settings.drops.length && !app.fails && !settings.compute;
   if (host.hidden) return;
   const toggle = (drop) => html('button', {
     type: 'button', class: 'toggle', id: `drop-${drop}`, 'aria-pressed': String(app.drops.has(drop)), onclick: () => app.drop(drop),
   }, dropName(drop));
-  const failing = app.failing < 0 ? null : html('button', {
+  const failing = !app.fails ? null : html('button', {
     type: 'button', class: 'toggle schedule', id: 'schedule', 'aria-pressed': String(app.schedule), onclick: () => app.fail(!app.schedule),
   }, say('schedule.toggle'));
   const beside = html('label', { class: 'beside' }, html('input', {
     type: 'checkbox', id: 'beside', checked: app.beside, disabled: !app.scene, onchange: (event) => app.putBeside(event.target.checked),
   }), html('span', {}, say('whatif.beside')));
   clear(host, html('h2', {}, say('whatif.title')), html('p', {}, say('whatif.text')),
-    html('div', { class: 'toggles', role: 'group', 'aria-label': say('whatif.title') }, settings.drops.map(toggle), failing), beside,
-    settings.leftOut ? html('p', { class: 'note' }, say('whatif.leftout', { count: settings.leftOut })) : null);
+    html('div', { class: 'toggles', role: 'group', 'aria-label': say('whatif.title') }, settings.drops.filter((name) => app.has([name], null)).map(toggle), failing, computeControls(app)), beside);
+}
+
+// The shape and the values, which the page computes with.
+function computeControls(app) {
+  if (!settings.compute) return null;
+  if (!app.computing) return html('span', { class: 'note' }, say('compute.old'));
+  const { largest, square } = settings.compute;
+  const shape = app.shape ?? settings.compute.shape;
+  const side = (i) => html('input', {
+    id: `side-${'mkn'[i]}`, type: 'number', min: 1, max: largest, value: shape[i], 'aria-label': say('compute.side', { side: 'mkn'[i] }),
+    onchange: ({ target }) => {
+      const value = Math.max(1, Math.min(largest, Math.round(Number(target.value)) || 1));
+      app.compute(square ? [value, value, value] : shape.with(i, value), app.seed);
+    },
+  });
+  const values = html('select', { id: 'values', 'aria-label': say('compute.values'), onchange: ({ target }) => app.compute(app.shape, target.value === '' ? null : Number(target.value)) },
+    ['', 0, 1, 2].map((seed) => html('option', { value: seed, selected: String(app.seed ?? '') === String(seed) },
+      seed === '' ? say('compute.counting') : say('compute.random', { seed: seed + 1 }))));
+  return html('span', { class: 'compute', role: 'group', 'aria-label': say('compute.shape') },
+    html('span', {}, say('compute.shape')), side(0), '×', side(1), '×', side(2), values);
 }
 
 // Every step as a tick, phase by phase; for the mouse (the buttons and keys do the same).

@@ -1,10 +1,12 @@
 // The page itself: which scene, which state, and the link that leads back to it.
 
 const packed = JSON.parse(document.getElementById('scenes').textContent);
+const MOST_RUNS = 8; // computed runs that are kept: one of 64³ has a log of 40 MB
 
 const app = {
   panes: [], timeline: [[-1]], position: 0, phases: 1, playing: null, drops: new Set(), beside: settings.compare,
   tile: null, schedule: false, walk: false, speed: 1, layout: 0, runs: new Map(),
+  shape: null, seed: null, computing: Boolean(settings.compute) && computes(), machines: new Map(), computed: new Map(),
   view: { block: 0, thread: 0, zoom: 1, lens: 'memory', card: '', lecture: true, fixed: false },
 
   async run(index) {
@@ -12,24 +14,47 @@ const app = {
     return this.runs.get(index);
   },
 
+  // The run of a choice: recorded, or computed here.
+  async chosen(drops, index) {
+    if (index >= 0 && this.shape === null && this.seed === null) return this.run(index);
+    const shape = this.shape ?? settings.compute.shape;
+    const choice = { shape, seed: this.seed, drops: [...drops].sort(), tile: this.tile, schedule: this.schedule };
+    const key = JSON.stringify(choice);
+    if (!this.computed.has(key)) {
+      if (this.computed.size >= MOST_RUNS) this.computed.delete(this.computed.keys().next().value);
+      this.computed.set(key, new Computed(await this.machine(this.tile ?? settings.tile), choice));
+    }
+    return this.computed.get(key);
+  },
+  machine(tile) {
+    if (!this.machines.has(tile)) this.machines.set(tile, Machine.load(settings.compute.modules[settings.compute.tiles.indexOf(tile)]));
+    return this.machines.get(tile);
+  },
+  // Whether a choice can be shown.
+  has(drops, tile) {
+    return this.sceneOf(drops, tile) >= 0 || (this.computing && (tile === null || settings.compute.tiles.includes(tile)));
+  },
+
   // The number of a recorded scene, or -1: what is left out, which TILE_WIDTH, whether in the order that fails.
   sceneOf(drops, tile = null, schedule = false, walk = false) {
     const wanted = [...drops].sort().join();
     return settings.scenes.findIndex((some) => some.tile === tile && some.schedule === schedule && some.walk === walk && [...some.drops].sort().join() === wanted);
   },
-  get failing() { return this.tile === null ? this.sceneOf(this.drops, null, true) : -1; },
+  get failing() { return this.tile === null && this.shape === null && this.seed === null ? this.sceneOf(this.drops, null, true) : -1; },
+  get fails() { return this.failing >= 0 || this.panes.some((pane) => pane.run.raced); },
   get story() { return this.sceneOf([], null, false, true); },
   get scene() {
     if (this.walk) return this.story;
-    if (this.tile !== null) return this.sceneOf([], this.tile);
-    return this.schedule && this.failing >= 0 ? this.failing : this.sceneOf(this.drops);
+    return this.sceneOf(this.drops, this.tile, this.schedule);
   },
 
   // Panes for the chosen scene; the state stays the same as far as the new run has it.
   async open() {
-    const indexes = settings.compare ? [0, 1] : this.beside && this.scene && !this.walk ? [0, this.scene] : [this.scene];
     const place = this.link();
-    const runs = await Promise.all(indexes.map((i) => this.run(i)));
+    const wanted = settings.compare ? [this.run(0), this.run(1)] : [this.chosen(this.drops, this.scene)];
+    if (!settings.compare && this.beside && this.scene && !this.walk) wanted.unshift(this.chosen(new Set(), this.tile === null ? 0 : -1));
+    const runs = await Promise.all(wanted);
+    if (!settings.compare) this.schedule = runs.at(-1).schedule; // a run without a race has no order that fails
     this.panes = runs.map((run) => new Pane(run, this.view, (change) => this.choose(change)));
     this.arrange();
     const main = document.getElementById('panes');
@@ -110,24 +135,33 @@ const app = {
   async drop(name) {
     const wished = new Set(this.drops);
     if (!wished.delete(name)) wished.add(name);
-    this.drops = this.sceneOf(wished) >= 0 ? wished : new Set([name]);
-    this.tile = null;
+    this.drops = this.has(wished, this.tile) ? wished : new Set([name]);
+    if (!this.has(this.drops, this.tile)) this.tile = null;
     this.walk = false;
-    if (this.failing < 0) this.schedule = false;
+    if (this.failing < 0 && !this.computing) this.schedule = false;
     await this.open();
     document.getElementById(`drop-${name}`).focus();
   },
   async chooseTile(tile) {
     this.tile = tile;
     this.walk = false;
-    if (tile !== null) { this.drops = new Set(); this.schedule = false; }
+    if (tile !== null) { this.schedule = false; if (!this.has(this.drops, tile)) this.drops = new Set(); }
     await this.open();
     document.getElementById('tile').focus();
+  },
+  // Another shape or other values: computed here. A shape of null is the recorded one.
+  async compute(shape, seed) {
+    this.shape = shape && shape.join() === settings.compute.shape.join() ? null : shape;
+    this.seed = seed;
+    this.walk = false;
+    const focused = document.activeElement?.id;
+    await this.open();
+    document.getElementById(focused)?.focus();
   },
   // The notes' 4×4 example from its first step, or back to the page's own run.
   async tell(on) {
     this.walk = on;
-    if (on) { this.drops = new Set(); this.tile = null; this.schedule = false; this.view.block = 0; }
+    if (on) { this.drops = new Set(); this.tile = null; this.schedule = false; this.view.block = 0; this.shape = null; this.seed = null; }
     this.position = 0;
     this.panes = [];
     this.address = '#';
@@ -184,6 +218,8 @@ const app = {
     if (this.drops.size) parts.push(`drop=${[...this.drops].join(',')}`);
     if (this.beside && !settings.compare && this.scene) parts.push('beside=1');
     if (this.tile !== null) parts.push(`tile=${this.tile}`);
+    if (this.shape) parts.push(`shape=${this.shape.join('x')}`);
+    if (this.seed !== null) parts.push(`seed=${this.seed}`);
     if (this.schedule) parts.push('schedule=1');
     if (this.walk) parts.push('walk=1');
     if (!this.view.lecture) parts.push('lecture=0');
@@ -198,6 +234,7 @@ const app = {
       block: numbers('block'), thread: numbers('thread'), phase: given.has('phase') ? Number(given.get('phase')) : null,
       step: Number(given.get('step') ?? 0), lang: given.get('lang'), beside: given.get('beside') === '1',
       tile: given.has('tile') ? Number(given.get('tile')) : null, schedule: given.get('schedule') === '1', walk: given.get('walk') === '1',
+      shape: shapeIn(given.get('shape')), seed: given.has('seed') ? Number(given.get('seed')) | 0 : null,
       lecture: given.get('lecture') !== '0', lens: given.get('lens'),
       drops: (given.get('drop') ?? '').split(',').filter((name) => settings.drops.includes(name)),
     };
@@ -222,10 +259,12 @@ const app = {
     if (place.lang && place.lang in settings.languages) language = place.lang;
     document.documentElement.lang = language;
     const drops = new Set(place.drops);
-    this.drops = this.sceneOf(drops) >= 0 ? drops : new Set(place.drops.slice(0, 1));
+    this.tile = this.has([], place.tile) ? place.tile : null;
+    this.drops = [drops, new Set(place.drops.slice(0, 1))].find((some) => this.has(some, this.tile)) ?? new Set();
     this.beside = settings.compare || place.beside;
-    this.tile = this.sceneOf([], place.tile) >= 0 ? place.tile : null;
-    this.schedule = place.schedule && this.failing >= 0;
+    this.shape = this.computing ? place.shape : null;
+    this.seed = this.computing ? place.seed : null;
+    this.schedule = place.schedule && (this.failing >= 0 || this.computing);
     this.walk = place.walk && this.story >= 0;
     this.view.lecture = place.lecture;
     if (place.lens in LENSES) this.view.lens = place.lens;
@@ -257,6 +296,19 @@ const app = {
   },
 };
 
+// A shape as it stands in a link: 5x6x7, each side from 1 to the page's limit.
+function shapeIn(text) {
+  const sides = (text ?? '').split('x').map(Number);
+  const fits = sides.length === 3 && sides.every((side) => Number.isInteger(side) && side >= 1 && side <= settings.compute?.largest);
+  return fits && (!settings.compute.square || new Set(sides).size === 1) ? sides : null;
+}
+
+// For the console and for tests: the faults and the P of a run that is not shown.
+async function computeAlone(shape, { tile = null, drops = [], seed = null } = {}) {
+  const run = new Computed(await app.machine(tile ?? settings.tile), { shape, seed, drops, tile, schedule: false });
+  return { findings: run.trace.findings, P: run.matrices.P.values, counters: { ...run.trace.counters }, milliseconds: run.milliseconds, entries: run.made.count, lost: run.lost };
+}
+
 async function begin() {
   if (typeof DecompressionStream === 'undefined') {
     document.getElementById('panes').textContent = say('error.browser');
@@ -265,6 +317,7 @@ async function begin() {
   document.body.classList.toggle('unrun', Boolean(settings.live)); // its pictures show another kernel
   await app.follow();
   if (settings.live) live.begin();
+  if (app.computing) window.tilewise = { compute: computeAlone };
   document.addEventListener('keydown', (event) => app.key(event));
   window.addEventListener('hashchange', () => app.follow());
   let size = `${window.innerWidth}x${window.innerHeight}`;

@@ -5,7 +5,7 @@ function extents(run) {
   run.extents ??= (() => {
     const size = {};
     for (const [role, m] of Object.entries(run.matrices)) size[role] = { rows: m.rows, cols: m.cols };
-    for (const number of run.trace.blocks) {
+    for (const number of run.outermost ?? run.trace.blocks) {
       const { extent, tiles, feeds, sizes } = run.block(number).geometry;
       for (const [array, e] of Object.entries(extent)) grow(size[run.roles[array]], e.rows, e.cols);
       for (const [shared, array] of Object.entries(feeds)) {
@@ -141,6 +141,7 @@ function strips(role, matrix, put, { geometry, cell }) {
 
 // What the blocks before this one have left in P, for a lecture that goes through all of them.
 function storedBefore(run, blockNumber) {
+  if (run instanceof Computed) return run.storedBefore(blockNumber);
   run.before ??= new Map();
   if (!run.before.has(blockNumber)) {
     const earlier = run.trace.blocks.slice(0, run.trace.blocks.indexOf(blockNumber));

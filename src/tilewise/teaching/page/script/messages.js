@@ -4,14 +4,15 @@ const settings = JSON.parse(document.getElementById('settings').textContent);
 let language = settings.lang;
 
 // A message with its placeholders filled; {count|thread|threads} is the form for that count.
-function say(key, values = {}) {
-  const sentence = settings.messages[language][key] ?? settings.messages.en[key];
+const say = (key, values = {}) => sayIn(language, key, values);
+function sayIn(code, key, values = {}) {
+  const sentence = settings.messages[code][key] ?? settings.messages.en[key];
   if (sentence === undefined) throw new Error(`no sentence for ${key}`);
   return sentence.replace(/\{(\w+)((?:\|[^{}|]*)*)\}/g, (whole, name, forms) => {
     if (!(name in values)) return whole;
     const [, one, many] = forms.split('|');
     if (one === undefined) return values[name];
-    return new Intl.PluralRules(language).select(Number(values[name])) === 'one' ? one : (many ?? one);
+    return new Intl.PluralRules(code).select(Number(values[name])) === 'one' ? one : (many ?? one);
   });
 }
 

@@ -1,0 +1,304 @@
+// What is wrong with a computed run: the same kinds, lines, threads and cells as `tilewise check` reports.
+
+const TOUCHES = 64;
+const TOLERANCE = { float16: 2e-2, float32: 1e-5, float64: 1e-12 };
+const MANY = -2;
+
+// Blocks in which something may be wrong, and the counters of the grid: one pass over the log as it is. A thread's log
+// is in the order of its barriers, so that a cell that two threads touch between the same two shows here too.
+function suspicious(made, sites) {
+  const counters = { loads: 0, stores: 0, uses: 0, fills: 0, barriers: 0 };
+  const found = new Set();
+  let raced = false; // two threads touch a cell of shared memory between the same two barriers
+  let crossing = false; // two threads or blocks touch a cell of P
+  const cells = made.arrays.map((array) => ({
+    writer: new Int32Array(array.count).fill(-1), wrote: new Int32Array(array.count), reader: new Int32Array(array.count).fill(-1), read: new Int32Array(array.count),
+  }));
+  made.spans.forEach(([first, last], block) => {
+    const epochs = new Int32Array(made.threads);
+    const loading = new Map();
+    let barriers = 0;
+    made.arrays.forEach((array, a) => { if (array.shared) { cells[a].writer.fill(-1); cells[a].reader.fill(-1); } });
+    for (let i = first; i < last; i++) {
+      const site = sites[made.words[ENTRY * i + 5]];
+      if (site.kind > SITE.BARRIER || site.hidden || site.kind === SITE.SUM) continue;
+      const thread = made.words[ENTRY * i + 6];
+      if (site.kind === SITE.BARRIER) { epochs[thread] += 1; barriers += 1; continue; }
+      const at = cellOf(made, site, i);
+      const { shared } = at.array;
+      const write = site.kind === SITE.WRITE;
+      if (!shared) counters[write ? 'stores' : 'loads'] += 1;
+      else if (!write) counters.uses += 1;
+      else if (!site.carried && loading.get(thread) !== site.statement) counters.fills += 1;
+      if (!shared && !write) loading.set(thread, site.statement); else if (shared && write) loading.delete(thread);
+      if (at.outside || leaves(at)) found.add(block);
+      if (at.outside) continue;
+      const state = cells[at.number];
+      const party = shared ? thread : block * made.threads + thread;
+      const epoch = shared ? epochs[thread] : 0;
+      const clash = (who, when) => who !== -1 && who !== party && (!shared || when === epoch);
+      if (clash(state.writer[at.cell], state.wrote[at.cell]) || (write && clash(state.reader[at.cell], state.read[at.cell]))) {
+        if (shared) { found.add(block); raced = true; } else if (at.array.role === 'P') crossing = true;
+      }
+      if (write) { state.writer[at.cell] = party; state.wrote[at.cell] = epoch; } else {
+        if (state.writer[at.cell] === -1 && (shared || (at.array.role === 'P' && !at.array.zeroed))) found.add(block);
+        state.reader[at.cell] = state.reader[at.cell] !== -1 && state.reader[at.cell] !== party && (!shared || state.read[at.cell] === epoch) ? MANY : party;
+        state.read[at.cell] = epoch;
+      }
+    }
+    if (epochs.some((count) => count !== epochs[0])) found.add(block);
+    counters.barriers += barriers / made.threads;
+  });
+  if (crossing) made.spans.forEach((_, block) => found.add(block));
+  return { found, counters, raced };
+}
+
+// An access that leaves its row or its matrix, but stays in the allocation.
+function leaves({ array, cell, outside, wanted }) {
+  if (!wanted || outside || array.rows === undefined) return false;
+  const [row, col] = wanted;
+  return row < 0 || row >= array.rows || col < 0 || col >= array.cols || row * array.pitch + col !== cell;
+}
+
+class Judge {
+  constructor(run, made, sites) {
+    this.run = run; this.made = made; this.sites = sites;
+    this.found = new Map();
+    this.state = made.arrays.map((array) => (array.shared ? null : new CellStates(array)));
+  }
+
+  add(kind, line, array, more, touch) {
+    const key = [kind, line, array, more.access, more.hazard, more.scope].join('|');
+    if (!this.found.has(key)) this.found.set(key, { kind, line, array, severity: 'fault', count: 0, touches: [], ...more });
+    const finding = this.found.get(key);
+    finding.count += 1;
+    if (finding.touches.length < TOUCHES) finding.touches.push(touch);
+  }
+
+  // These blocks, step by step: bounds, rows, what is read before it is stored, races, barriers.
+  judge(blocks) {
+    const { made, sites } = this;
+    this.slots = new Map(blocks.map((block, i) => [block, i]));
+    this.epochs = new Int32Array(blocks.length);
+    made.arrays.forEach((array, i) => { if (array.shared) this.state[i] = new CellStates(array, blocks.length); });
+    const after = new Map(); // of a thread: its last entry
+    for (const block of blocks) for (let i = made.spans[block][0]; i < made.spans[block][1]; i++) after.set(this.party(i), i);
+    let phase = 0; let read = false; let now = null;
+    for (const step of stepsOf(made, sites, blocks)) {
+      const site = sites[step.site];
+      if (site.kind === SITE.BARRIER) { this.barrier(step, phase, after); continue; }
+      if (site.kind === SITE.SUM) continue;
+      const cells = step.entries.map((i) => ({ i, block: made.words[ENTRY * i + 7], thread: made.words[ENTRY * i + 6], party: this.party(i), ...cellOf(made, site, i) }));
+      const { shared } = cells[0].array;
+      if (site.statement && (!now || now.place !== step.place || now.statement !== site.statement)) {
+        now = { place: step.place, statement: site.statement };
+        if (read && this.filling(site.statement)) { phase += 1; read = false; }
+      }
+      this.step(site, cells, shared, phase);
+      read = read || (shared && site.kind === SITE.READ);
+    }
+  }
+
+  party(i) { return this.made.words[ENTRY * i + 7] * this.made.threads + this.made.words[ENTRY * i + 6]; }
+
+  filling(statement) {
+    this.fills ??= new Set(this.sites.filter((s) => s.kind === SITE.WRITE && s.array >= 0 && this.made.arrays[s.array].shared).map((s) => s.statement));
+    return this.fills.has(statement);
+  }
+
+  step(site, cells, shared, phase) {
+    const write = site.kind === SITE.WRITE;
+    const access = shared ? (write ? 'write' : 'read') : write ? 'store' : 'load';
+    const inside = [];
+    for (const at of cells) {
+      const touch = (asked, reached) => ({ block: at.block, thread: at.thread, phase, asked, reached });
+      const place = at.array.pitch ? [at.row, at.col] : [at.cell];
+      if (at.outside) this.add('out-of-bounds', site.line, at.array.name, { access }, touch(shared ? [at.cell] : at.wanted ?? place, null));
+      else {
+        if (leaves(at)) this.add('silent-overrun', site.line, at.array.name, { access }, touch(at.wanted, place));
+        const slot = this.slots.get(at.block);
+        inside.push({
+          ...at, place, phase, epoch: this.epochs[slot], cell: at.cell + (shared ? slot * at.array.count : 0), value: this.made.values[4 * at.i + 1],
+        });
+      }
+    }
+    if (inside.length) this.state[inside[0].number][write ? 'write' : 'read'](this, site, inside, access);
+  }
+
+  // Threads that are not here and go on: they never reach this barrier.
+  barrier(step, phase, after) {
+    const here = new Set(step.entries.map((i) => this.party(i)));
+    const line = this.made.words[ENTRY * step.entries[0] + 4] - 1;
+    for (const block of new Set(step.entries.map((i) => this.made.words[ENTRY * i + 7]))) {
+      this.epochs[this.slots.get(block)] += 1;
+      const first = step.entries.find((i) => this.made.words[ENTRY * i + 7] === block);
+      for (let thread = 0; thread < this.made.threads; thread++) {
+        const party = block * this.made.threads + thread;
+        if (!here.has(party) && (after.get(party) ?? -1) > first) {
+          this.add('divergent-barrier', line, '', { access: 'barrier' }, { block, thread, phase, asked: null, reached: null });
+        }
+      }
+    }
+  }
+
+  // Cells of P that nothing stored to, and cells that are not the product. `held`: P of a launch with all barriers, which
+  // order the threads as lockstep does; null: P of this launch, where a race may be the reason.
+  product(operands, held) {
+    const { made } = this;
+    const P = made.arrays.find((array) => array.role === 'P');
+    this.stored = this.written(P);
+    const none = { block: null, thread: null, phase: 0, reached: null };
+    this.stored.forEach((there, i) => {
+      if (!there) this.add('uncovered', settings.compute.line, P.name, { access: 'launch' }, { ...none, asked: [Math.floor(i / P.cols), i % P.cols] });
+    });
+    const race = held ? null : this.sharedRace;
+    const wrong = this.wrongCells(operands, held ?? made.held);
+    if (race && wrong.length) race.wrong = { cells: wrong.length, ...wrong[0] };
+    else for (const one of wrong) this.add('wrong-product', this.lastStore, P.name, { access: 'store', wrong: { cells: wrong.length, ...wrong[0] } }, { ...none, asked: one.cell });
+  }
+
+  wrongCells(operands, held) {
+    const [m, k, n] = this.made.shape;
+    const tolerance = TOLERANCE[this.made.arrays.find((array) => array.role === 'P').dtype];
+    const wrong = [];
+    for (let row = 0; row < m; row++) {
+      for (let col = 0; col < n; col++) {
+        if (!this.stored[row * n + col]) continue;
+        let expected = 0; let scale = 1e-30;
+        for (let i = 0; i < k; i++) {
+          const part = operands.M[row * k + i] * operands.N[i * n + col];
+          expected += part; scale += Math.abs(part);
+        }
+        const found = held[row * n + col];
+        const right = tolerance ? Math.abs(found - expected) <= tolerance * scale : found === (expected | 0) || found === expected;
+        if (!right) wrong.push({ cell: [row, col], held: found, expected });
+      }
+    }
+    return wrong;
+  }
+
+  get sharedRace() { return [...this.found.values()].find((f) => f.kind === 'race' && (f.access === 'read' || f.access === 'write')); }
+
+  // What a race did to P, as an example beside it.
+  raced(operands) {
+    const race = this.sharedRace;
+    const wrong = race ? this.wrongCells(operands, this.made.held) : [];
+    if (wrong.length) race.wrong = { cells: wrong.length, ...wrong[0] };
+    return wrong.map(({ cell }) => cell);
+  }
+
+  written(P) {
+    const { made, sites } = this;
+    const number = made.arrays.indexOf(P);
+    const out = new Uint8Array(P.count);
+    for (let i = 0; i < made.count; i++) {
+      const site = sites[made.words[ENTRY * i + 5]];
+      if (site.kind !== SITE.WRITE || site.hidden || arrayOf(made, site, made.words[ENTRY * i]) !== number) continue;
+      const cell = (made.words[ENTRY * i] - P.address) / P.size;
+      if (cell >= 0 && cell < P.count) { out[cell] = 1; this.lastStore = site.line; }
+    }
+    return out;
+  }
+
+  // The findings as the page shows them; faults of the product last.
+  findings() {
+    const order = [...this.found.values()].sort((a, b) => a.line - b.line || a.kind.localeCompare(b.kind));
+    return order.map((f) => ({ ...f, sentences: Object.fromEntries(Object.keys(settings.languages).map((code) => [code, sentenceOf(this.run, f, code)])) }));
+  }
+}
+
+// The last writer and readers of each cell of an array: in shared memory of one instance for each block.
+class CellStates {
+  constructor(array, instances = 1) {
+    const n = array.count * instances;
+    this.shared = array.shared;
+    this.writer = new Float64Array(n).fill(-1); this.wrote = new Int32Array(n); this.writeSite = new Int32Array(n);
+    this.reader = new Float64Array(n).fill(-1); this.readAt = new Int32Array(n); this.readSite = new Int32Array(n);
+    this.otherSite = new Int32Array(n); this.manyThreads = new Uint8Array(n); this.manyBlocks = new Uint8Array(n);
+    this.kept = new Float64Array(n);
+    this.filled = array.shared || (array.role === 'P' && !array.zeroed) ? new Uint8Array(n) : null;
+    this.tracked = array.shared || array.role === 'P';
+  }
+
+  // A race of this access with an earlier one: of another block, or since the same barrier.
+  report(judge, site, at, access, hazard, { other, same, when, line }) {
+    if (same && when !== at.epoch) return;
+    const { threads } = judge.made;
+    const known = other >= 0 && other !== at.party;
+    judge.add('race', site.line, at.array.name, { access, hazard, scope: same ? 'within a block' : 'between blocks', otherLine: line }, {
+      block: at.block, thread: at.thread, phase: at.phase, asked: at.place, reached: at.place,
+      other: known ? [Math.floor(other / threads), other % threads] : null,
+    });
+  }
+
+  againstWriter(judge, site, cells, access, hazard, harmless) {
+    for (const at of cells) {
+      const other = this.writer[at.cell];
+      if (other < 0 || other === at.party || harmless(at)) continue;
+      const same = this.shared || Math.floor(other / judge.made.threads) === at.block;
+      this.report(judge, site, at, access, hazard, { other, same, when: this.wrote[at.cell], line: this.writeSite[at.cell] });
+    }
+  }
+
+  read(judge, site, cells, access) {
+    if (!this.tracked) return;
+    const { threads } = judge.made;
+    for (const at of cells) {
+      if (this.filled && !this.filled[at.cell]) {
+        judge.add('uninitialised-read', site.line, at.array.name, { access }, { block: at.block, thread: at.thread, phase: at.phase, asked: at.place, reached: at.place });
+      }
+    }
+    this.againstWriter(judge, site, cells, access, 'RAW', () => false);
+    const before = cells.map((at) => [this.reader[at.cell], this.readAt[at.cell], this.readSite[at.cell]]);
+    cells.forEach((at, i) => {
+      const [reader, when, line] = before[i];
+      if (reader < 0) return;
+      if (when !== at.epoch) this.manyThreads[at.cell] = 0;
+      else if (reader !== at.party) { this.manyThreads[at.cell] = 1; this.otherSite[at.cell] = line; }
+      if (!this.shared && Math.floor(reader / threads) !== at.block) this.manyBlocks[at.cell] = 1;
+    });
+    for (const at of cells) { this.reader[at.cell] = at.party; this.readAt[at.cell] = at.epoch; this.readSite[at.cell] = site.line; }
+    for (const at of cells) {
+      const now = this.reader[at.cell];
+      if (now === at.party) continue;
+      this.manyThreads[at.cell] = 1; this.otherSite[at.cell] = site.line;
+      if (!this.shared && Math.floor(now / threads) !== at.block) this.manyBlocks[at.cell] = 1;
+    }
+  }
+
+  write(judge, site, cells, access) {
+    const { threads } = judge.made;
+    if (this.tracked) {
+      for (const at of cells) {
+        const other = this.reader[at.cell];
+        if (other < 0 || (other === at.party && !this.manyThreads[at.cell] && !this.manyBlocks[at.cell])) continue;
+        const same = (this.shared || Math.floor(other / threads) === at.block) && !this.manyBlocks[at.cell];
+        const line = other === at.party ? this.otherSite[at.cell] : this.readSite[at.cell];
+        this.report(judge, site, at, access, 'WAR', { other, same, when: this.readAt[at.cell], line });
+      }
+      this.againstWriter(judge, site, cells, access, 'WAW', (at) => (this.shared ? Object.is(this.kept[at.cell], at.value) : this.kept[at.cell] === at.value));
+    }
+    for (const at of cells) {
+      this.writer[at.cell] = at.party; this.wrote[at.cell] = at.epoch; this.writeSite[at.cell] = site.line; this.kept[at.cell] = at.value;
+      if (this.filled) this.filled[at.cell] = 1;
+    }
+    // two threads, one cell, one statement: a race only if the values differ
+    if (this.tracked) this.againstWriter(judge, site, cells, access, 'WAW', (at) => (this.shared ? Object.is(this.kept[at.cell], at.value) : this.kept[at.cell] === at.value));
+  }
+}
+
+function sentenceOf(run, f, code) {
+  let key = `finding.${f.kind}`;
+  if (f.kind === 'race') key += `.${f.hazard}${f.scope === 'between blocks' ? '.blocks' : ''}`;
+  else if (f.kind === 'out-of-bounds' || f.kind === 'silent-overrun') key += f.access === 'store' || f.access === 'write' ? '.store' : '.load';
+  const [touch] = f.touches;
+  const cell = (at) => f.array + (at ?? []).map((i) => `[${i}]`).join('');
+  const values = {
+    count: f.count, array: f.array, line: f.line || '–', phase: touch?.phase ?? '–',
+    thread: touch?.thread === null ? '–' : run.threadName(touch.thread), block: touch?.block === null ? '–' : run.blockName(touch.block),
+    asked: cell(touch?.asked), reached: cell(touch?.reached), otherLine: f.otherLine ?? '–',
+    other: touch?.other ? sayIn(code, 'word.thread.named', { thread: run.threadName(touch.other[1]) }) : sayIn(code, 'word.thread.other'),
+  };
+  const more = f.wrong ? sayIn(code, f.kind === 'race' ? 'wrong.first' : 'wrong.together', { cells: f.wrong.cells, cell: (f.kind === 'race' ? run.matrices.P.name : f.array) + f.wrong.cell.map((i) => `[${i}]`).join(''), held: number(f.wrong.held), expected: number(f.wrong.expected) }) : '';
+  return `${sayIn(code, key, values)} ${more}`.trim();
+}

@@ -1,0 +1,127 @@
+"""Computed runs of the page: the faults, threads and cells of `check` at any shape, tile width and without barriers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from page_variants import variant
+from tilewise.teaching.page import explore
+
+KERNELS = Path(__file__).parents[1] / "emulator" / "kernels"
+RECTANGULAR = [(3, 3, 3), (5, 6, 7), (9, 5, 2), (1, 1, 1), (16, 16, 16)]
+SQUARE = [(3, 3, 3), (5, 5, 5), (1, 1, 1), (8, 8, 8), (16, 16, 16)]
+FILES = [
+    "wrong/half_a_guard", "wrong/joint_guard", "wrong/one_phase_too_long", "wrong/less_or_equal",
+    "wrong/output_with_k_as_stride", "wrong/tile_from_the_wrong_matrix", "wrong/store_outside_the_guard",
+    "right/only_one_tile_filled", "right/strided_threads",
+]  # fmt: skip
+COMPUTE = """
+const [shape, options, done] = arguments;
+window.tilewise.compute(shape, options)
+  .then((run) => done({ ...run, findings: run.findings.map((f) => ({ ...f, touches: f.touches.slice(0, 1) })) }))
+  .catch((error) => done({ error: String(error) }));
+"""
+
+
+def of_check(finding, run):
+    """Kind, line, array and count of a finding, with the block, thread, phase and cell of its first touch."""
+    first = finding.touches[0] if finding.touches and finding.touches[0].thread else None
+    if first is None:
+        return str(finding.kind), finding.line, finding.array, finding.count, None
+    numbers = [
+        sum(at * side for at, side in zip(name, (1, sides[0], sides[0] * sides[1]), strict=False))
+        for name, sides in ((first.block, run.grid), (first.thread, run.block))
+    ]
+    return str(finding.kind), finding.line, finding.array, finding.count, [*numbers, first.phase, list(first.requested)]
+
+
+def of_page(finding):
+    touch = finding["touches"][0] if finding["touches"] else None
+    first = None
+    if touch is not None and touch["thread"] is not None:
+        first = [touch["block"], touch["thread"], touch["phase"], touch["asked"]]
+    return finding["kind"], finding["line"], finding["array"], finding["count"], first
+
+
+def computed(browser, shape, **options):
+    browser.driver.set_script_timeout(60)
+    made = browser.driver.execute_async_script(COMPUTE, list(shape), options)
+    assert "error" not in made, made
+    return made
+
+
+def agrees(browser, page):
+    shapes = SQUARE if page.compute["square"] else RECTANGULAR
+    for shape in shapes:
+        for some in [(), *((name,) for name in page.drops)]:
+            expected = variant(page, some, shape=shape, grid=None, block=None, adversarial=False).run
+            made = computed(browser, shape, drops=list(some))
+            found = sorted(of_page(f) for f in made["findings"])
+            assert found == sorted(of_check(f, expected) for f in expected.faults), f"{shape} without {some}"
+            for name in ("loads", "stores", "uses", "fills", "barriers", "phases", "loads without tiles"):
+                assert made["counters"][name] == expected.counters[name], f"{name} at {shape} without {some}"
+
+
+def test_the_lecture_notes_kernel_has_the_faults_of_check_at_other_shapes(browser, pages):
+    page, address = pages("course")
+    browser.open(address)
+    agrees(browser, page)
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_has_the_faults_of_check_at_other_shapes(browser, tmp_path, name):
+    page = explore(str(KERNELS / f"{name}.cu"), shape=(3, 3, 3))
+    browser.open(page.save(tmp_path / "page.html").as_uri())
+    agrees(browser, page)
+
+
+def test_shape_tile_and_values_change_in_the_page_and_the_link_leads_back(browser, pages):
+    _, address = pages("course")
+    browser.open(address)
+    for name, value in (("m", 5), ("k", 6), ("n", 7)):
+        browser.js(
+            f"const e = document.getElementById('side-{name}'); e.value = {value}; e.dispatchEvent(new Event('change'))"
+        )
+        browser.wait(f"document.getElementById('side-{name}').value === '{value}' && location.hash.includes('shape')")
+    browser.choose("tile", "4")
+    browser.wait("document.querySelector('.pane-title').textContent.includes('5×6×7 · TILE_WIDTH 4')")
+    browser.choose("values", "1")
+    browser.click("#drop-check-M")
+    browser.wait("document.querySelector('.findings .fault') !== null")
+    browser.press("right")
+    link, title = browser.hash(), browser.title()
+    assert "shape=5x6x7" in link
+    assert "seed=1" in link
+    browser.open(f"{address}{link}")
+    assert browser.title() == title
+    assert browser.hash() == link
+
+
+def test_a_computed_run_of_64_is_fast_enough_to_step_through(browser, pages):
+    _, address = pages("course")
+    browser.open(f"{address}#shape=64x64x64&tile=16&block=2,3&phase=3&step=2")
+    assert browser.js("return document.getElementById('block').value") == "14"
+    made = min((computed(browser, (64, 64, 64), tile=16) for _ in range(3)), key=lambda run: run["milliseconds"])
+    assert made["lost"] == 0
+    assert made["findings"] == []
+    assert made["milliseconds"] < 5000  # 0.3 s where nothing else runs
+
+
+def test_a_browser_without_64_bit_memories_shows_what_was_recorded_and_why(browser, pages):
+    _, address = pages("course")
+    script = (
+        "const M = WebAssembly.Memory;"
+        "WebAssembly.Memory = function (given) { if (given.address) throw new TypeError(); return new M(given); };"
+    )
+    made = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+    try:
+        browser.open(f"{address}#shape=5x6x7&drop=check-M")
+        assert "WebAssembly with 64-bit addresses" in browser.text("#whatif")
+        assert browser.text(".pane-title") == "course.cu · 3×3×3 · TILE_WIDTH 2"
+        browser.press("right")
+        assert browser.title().startswith("Phase 0")
+    finally:
+        browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", made)
