@@ -21,7 +21,8 @@ CELLS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned lo
 @KeyedRenderer
 def render_take(cell_bytes: int, wide: bool) -> str:
     """`wide`: the index is of 64-bit integers."""
-    return assembled(f"typedef {CELLS[cell_bytes]} Cell;", offset_type(wide), "transforms/take_rows.cu")
+    head = f"typedef {CELLS[cell_bytes]} Element;"
+    return assembled(head, {"WEIGHTED": 0, "EACH": 1}, offset_type(wide), "transforms/take_rows.cu")
 
 
 @KeyedRenderer
@@ -38,7 +39,7 @@ def render_add(algebra: Algebra, weight: DType | None, wide: bool, each: int = 1
 
 @KeyedRenderer
 def render_weighted_take(algebra: Algebra, weight: DType, wide: bool, each: int) -> str:
-    return assembled(*_weighted(algebra, weight, wide, each), "transforms/take_weighted_rows.cu")
+    return assembled({"WEIGHTED": 1}, *_weighted(algebra, weight, wide, each), "transforms/take_rows.cu")
 
 
 def _weighted(algebra: Algebra, weight: DType | None, wide: bool, each: int) -> tuple[str, ...]:
@@ -52,7 +53,6 @@ def _weighted(algebra: Algebra, weight: DType | None, wide: bool, each: int) -> 
     )
 
 
-@lru_cache(maxsize=1024)
 def take_recipe(
     count: int, length: int, available: int, itemsize: int, layout: Layout, lead: int, wide: bool
 ) -> Recipe:
@@ -61,33 +61,28 @@ def take_recipe(
     if layout.col == 1 or length <= 1:  # lines side by side travel in the widest words that fit all of them
         cell = math.gcd(16, layout.misalignment or 16, *(x * itemsize for x in (layout.row, lead, length)))
     each, col = cell // itemsize, 1 if cell > itemsize else layout.col
-    arguments = (
-        Address("M"),
-        Address("P"),
-        OFFSETS,
-        ctypes.c_longlong(count),
-        ctypes.c_int(length // each),
-        *(ctypes.c_longlong(x) for x in (available, layout.row // each, col, lead // each)),
-    )
-    launch = Launch.of(render_take.key(cell, wide), "take_rows", (math.ceil(count / 8),), (256,), arguments)
-    return Recipe((launch,) if count and length else ())
+    source = render_take.key(cell, wide)
+    return _taking(source, count, length // each, available, (layout.row // each, col, lead // each))
 
 
-@lru_cache(maxsize=1024)
 def weighted_take_recipe(
     algebra: Algebra, count: int, length: int, available: int, layout: Layout, lead: int, weight: DType, wide: bool
 ) -> Recipe:
     """The same, each line times its weight (`scale_m`)."""
     each = _elements_of_a_word(algebra, length, layout, lead)
-    arguments = (
-        *(Address("M"), Address("P"), OFFSETS, Address("scale_m")),
-        ctypes.c_longlong(count),
-        ctypes.c_int(length // each),
-        *(ctypes.c_longlong(x) for x in (available, layout.row, layout.col, lead)),
-    )
     source = render_weighted_take.key(algebra, weight, wide, each)
-    launch = Launch.of(source, "take_weighted_rows", (math.ceil(count / 8),), (256,), arguments)
-    return Recipe((launch,) if count and length else ())
+    return _taking(source, count, length // each, available, (layout.row, layout.col, lead), Address("scale_m"))
+
+
+@lru_cache(maxsize=1024)
+def _taking(source: str, count: int, words: int, available: int, strides: tuple[int, ...], *weights: Address) -> Recipe:
+    """One launch: `words` of each line."""
+    arguments = (
+        *(Address("M"), Address("P"), OFFSETS, *weights, ctypes.c_longlong(count)),
+        *(ctypes.c_int(words), *map(ctypes.c_longlong, (available, *strides))),
+    )
+    launch = Launch.of(source, "take_rows", (math.ceil(count / 8),), (256,), arguments)
+    return Recipe((launch,) if count and words else ())
 
 
 def _elements_of_a_word(algebra: Algebra, length: int, layout: Layout, lead: int) -> int:
