@@ -10,7 +10,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.tuning import table_for
 from tilewise.kernels.choosing import competing
-from tilewise.kernels.simt_gemm.direct import Direct, every_config
+from tilewise.kernels.simt_gemm.strips import Direct, every_config
 from tilewise.planning.choose import make_plan
 
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))

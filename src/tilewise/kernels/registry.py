@@ -11,12 +11,11 @@ from tilewise.kernels.ladder.family import Ladder
 from tilewise.kernels.mma_gemm.family import DirectHalf, HalfDots, ShortK, SlicedK
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
 from tilewise.kernels.shared.delegated import AnyStep, Edge, Fallback
-from tilewise.kernels.simt_gemm.buffered import Buffered
-from tilewise.kernels.simt_gemm.direct import Direct
 from tilewise.kernels.simt_gemm.gemv import Gemv
 from tilewise.kernels.simt_gemm.grouped import Grouped
 from tilewise.kernels.simt_gemm.skinny_recipe import edge_launches
 from tilewise.kernels.simt_gemm.streamed import Cells, RankK
+from tilewise.kernels.simt_gemm.strips import Buffered, Direct
 from tilewise.kernels.simt_gemm.tiled.family import Plain
 from tilewise.kernels.simt_gemm.tiled.recipe import fallback_launches
 from tilewise.kernels.wgmma_gemm.family import BF16x6, BulkLines, KMajor, ReadOnce, WgmmaHalf

@@ -15,8 +15,7 @@ from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, Problem, problem_of_shape, row_major
 from tilewise.kernels.recipes import recipe_of
-from tilewise.kernels.simt_gemm.buffered import TILES, Buffered, lines_of
-from tilewise.kernels.simt_gemm.strips import StripConfig
+from tilewise.kernels.simt_gemm.strips import BUFFERED_TILES, Buffered, StripConfig, lines_of
 from tilewise.planning.choose import make_plan
 
 A100, H200 = KNOWN_CARDS["a100"], KNOWN_CARDS["h200"]
@@ -39,7 +38,7 @@ def lying(rng, members, shape, dtype, transposed):
 def test_random_stacks_by_a_random_tile(tmp_path_factory, name, dtype):
     seed, folder = next_seed() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
-    tile, onto = TILES[int(rng.integers(len(TILES)))], bool(rng.random() < 0.3)
+    tile, onto = BUFFERED_TILES[int(rng.integers(len(BUFFERED_TILES)))], bool(rng.random() < 0.3)
     transposed = [*map(bool, rng.random(2) < 0.5), False]  # one text for all of them
     for _ in range(sample_size(4)):
         m, k, n = (int(x) for x in rng.integers(1, 150, 3))

@@ -13,7 +13,7 @@ from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Problem, problem_of_shape
 from tilewise.kernels.recipes import recipe_of
-from tilewise.kernels.simt_gemm.direct import TILES, Direct, every_config
+from tilewise.kernels.simt_gemm.strips import DIRECT_TILES, Direct, every_config
 from tilewise.planning.choose import make_plan
 
 pytestmark = pytest.mark.drawn(3)  # g++ compiles a kernel or two for each, 0.5 to 3 s; on a card all of them run
@@ -62,7 +62,7 @@ def test_random_products_by_random_tiles(tmp_path_factory, name, dtype):
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_strips_and_sums_fit_a_block_without_an_attribute(size):
     made = every_config(size, (1, 2, 4, 8))
-    assert {config.tile[:4] for config in made} == set(TILES), "every tile can be had"
+    assert {config.tile[:4] for config in made} == set(DIRECT_TILES), "every tile can be had"
     for config in made:
         assert config.tile.shared_bytes(size, 1) <= 48 * 1024
         assert config.tile.rows * config.tile.deep % config.tile.threads == 0, (

@@ -8,22 +8,26 @@ from __future__ import annotations
 import ctypes
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
+from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
-from tilewise.core.problem import Problem
-from tilewise.core.recipe import Launch
+from tilewise.core.problem import Layout, Problem
+from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.by_configs import Table, Tabled
+from tilewise.kernels.capabilities import Capabilities, Condition
+from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.shared.placed import Operands
-from tilewise.kernels.shared.residency import MOST, UNIT_SHARED, crowded, in_waves, padded, rooms
-from tilewise.kernels.shared.stack_launches import stack_launches
-from tilewise.kernels.shared.steps import relative_slots
+from tilewise.kernels.shared.residency import MOST, UNIT_SHARED, clusters_of, crowded, in_waves, padded, rooms
+from tilewise.kernels.shared.stack_launches import along_k, stack_launches, strides
+from tilewise.kernels.shared.steps import relative_slots, step_slots
 from tilewise.kernels.simt_gemm.text import render_strips
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -175,17 +179,168 @@ class Strips(Tabled):
         down, across = math.ceil(problem.m / tile.rows), math.ceil(problem.n / tile.cols)
         return f"{down}x{across} tiles of {tile.rows}x{tile.cols}"
 
-    def _launches(
-        self, plan: Plan, given: Operands, along_k: tuple[bool, bool] | None, lies: Sequence[Any], shared: int
-    ) -> list[Launch]:
-        """`lies`: the arguments for the operands' layouts."""
-        p, config, P = plan.problem, plan.config, given.P.layout
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        tiles = dict.fromkeys(config.tile for config in self.every(problem.algebra.partial.itemsize, machine))
+        lies = product((False, True), (False, True)) if self.stages > 1 else (None,)
+        return (render_strips.key(problem.algebra, tile, lie, self.stages) for lie, tile in product(lies, tiles))
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+        """P has any strides, and with one stage M and N, too; with two they have contiguous rows or columns."""
+        p, config, P, lies = plan.problem, plan.config, given.P.layout, None
         assert isinstance(config, StripConfig)
-        tile, across = config.tile, math.ceil(p.n / config.tile.cols)
-        source = render_strips.key(p.algebra, tile, self.stages, along_k)
-        rest = (int(abs(P.row) < abs(P.col)), across, config.piece(p.k), p.accumulate)
-        own = (*lies, *map(ctypes.c_int, rest))
-        blocks = math.ceil(p.m / tile.rows) * across * config.cluster
+        tile, across, shared = config.tile, math.ceil(p.n / config.tile.cols), 0
+        own = [*strides(given), *map(ctypes.c_int, along_k(given))]
+        if self.stages > 1:
+            lines = both_lines(given.M.layout, given.N.layout, p)
+            assert lines is not None
+            lies, shared = (lines[0][0], lines[1][0]), tile.shared_bytes(4, self.stages)
+            own = [ctypes.c_longlong(s) for s in (lines[0][1], lines[1][1], P.row, P.col)]
+        own += map(ctypes.c_int, (int(abs(P.row) < abs(P.col)), across, config.piece(p.k), p.accumulate))
+        source, blocks = render_strips.key(p.algebra, tile, lies, self.stages), math.ceil(p.m / tile.rows) * across
         return stack_launches(
-            p, (given.M, given.N, given.P), source, self.name, blocks, tile.threads, own, shared, config.cluster
-        )
+            p, (given.M, given.N, given.P), source, self.name, blocks * config.cluster, tile.threads, own, shared,
+            config.cluster,
+        )  # fmt: skip
+
+
+DIRECT_TILES = ((16, 32, 2, 2), (32, 32, 2, 4), (64, 32, 4, 4), (8, 128, 2, 4), (128, 8, 4, 2))
+SHARED_BYTES = 40 * 1024  # of a block, for its strips and then for its sums
+BYTES_AT_ONCE = 144  # loads in flight of a thread
+GROUPS = (4, 2)  # of threads that share a strip's k,
+LARGE = 2048  # unless their tile has so many cells: of 82,000 drawn products 19 would take that
+RESIDENT_REGISTERS = 65536 // 88  # threads that a unit's registers allow
+
+
+def tile_of(sides: tuple[int, int, int, int], groups: int, size: int) -> StripTile | None:
+    """The longest strip that fits shared memory and the loads in flight; None where threads would have unequal loads,
+    or the groups' sums do not fit."""
+    rows, cols, tm, tn = sides
+    threads, deep = rows // tm * (cols // tn) * groups, 256
+    loads = BYTES_AT_ONCE // max(4, size) * threads
+    while deep * (rows + cols) > loads or deep * (rows + cols + 2 * (16 // size)) * size > SHARED_BYTES:
+        deep //= 2
+    even = min(rows, cols) * deep % threads == 0
+    fits = groups * rows * cols * size <= SHARED_BYTES
+    return StripTile(*sides, groups, deep, RESIDENT_REGISTERS // threads) if even and fits else None
+
+
+@lru_cache(maxsize=64)
+def every_config(size: int, clusters: tuple[int, ...]) -> tuple[StripConfig, ...]:
+    """Every configuration: one group for a short k, as many as fit for a longer one, alone and in clusters."""
+    made: list[StripConfig] = []
+    for sides in DIRECT_TILES:
+        one = tile_of(sides, 1, size)
+        if one is not None:
+            made.append(StripConfig(one, 1))
+        if sides[0] * sides[1] < LARGE:
+            several = next((t for groups in GROUPS if (t := tile_of(sides, groups, size))), one)
+            if several is not None:
+                made += [StripConfig(several, cluster) for cluster in clusters if several.groups * cluster > 1]
+    return tuple(made)
+
+
+class Direct(Strips):
+    """Products too small for a pipeline, in one launch, for any algebra, layout and stack. Fitted
+    to the configurations of 1,200 random products (rms 11 %; held out, the choice 2 % above the best in the mean)."""
+
+    name = "direct"
+    kernels: ClassVar = {
+        name: "whole strips of M and N are loaded into shared memory: small products, any layout, one launch"
+    }
+    stages = 1
+    can = Capabilities(  # strips of wider sums do not fit, and beyond these steps pipelines always win
+        one_dtype=True, partial_bytes=(1, 8), steps=2**29, stores_anywhere=True, precisions=("ieee",)
+    )
+
+    def every(self, size: int, machine: Machine) -> tuple[StripConfig, ...]:
+        return every_config(size, clusters_of(machine))
+
+    def figures(self, algebra: Algebra) -> Any:
+        size = 8 if algebra.partial.itemsize == 8 else min(8, algebra.element.itemsize)  # complex128 to truth values
+        return coefficients(f"direct {max(2, size)}")
+
+    def times(self, config: StripConfig, algebra: Algebra, machine: Machine, slower: float) -> Times:
+        f, tile, cluster = self.figures(algebra), config.tile, config.cluster
+        room = f.room * machine.units
+        smallest = config == every_config(algebra.partial.itemsize, (1,))[0]
+        return Times(
+            tile.deep * cluster // 2 if cluster > 1 else -1, f.strip[tile.groups], f.of_k[tile.groups],
+            f.shares[f"{tile.rows}x{tile.cols}"], late=(room // 2, room) if smallest else (0, 0),
+        )  # fmt: skip
+
+
+BUFFERED_TILES = (  # of 19 that were timed; without the others random stacks take 0.1 % longer in the mean
+    StripTile(16, 32, 4, 4, 4, 32, 6),
+    StripTile(16, 64, 4, 4, 2, 32, 6),
+    StripTile(64, 16, 4, 4, 2, 32, 6),
+    StripTile(32, 32, 4, 4, 2, 32, 6),
+    StripTile(32, 32, 4, 4, 4, 32, 3),
+    StripTile(64, 32, 8, 4, 2, 16, 5),
+    StripTile(32, 64, 8, 4, 2, 16, 5),
+    StripTile(128, 32, 8, 4, 1, 16, 4),
+    StripTile(32, 128, 8, 4, 1, 16, 4),
+    StripTile(64, 64, 8, 4, 1, 16, 4),
+    StripTile(128, 64, 8, 8, 1, 16, 3),
+    StripTile(16, 128, 4, 4, 1, 16, 6),
+)
+FARTHEST = 2**31 // 256  # elements from row to row: offsets in a tile have 32 bits
+# From these sides on other semirings are slower, by a factor for steps of two slots and one for longer ones:
+SLOWER_SIDE, SLOWER_PAIR, SLOWER_REST = 200, 1.7, 1.21  # as stacks of min_plus and max_min of 256 to 1000 took
+SLOWER_WHOLE = 1.12  # where such a step is one instruction on whole numbers
+
+
+def lines_of(layout: Layout, lines: int, k: int, transposed: bool = False) -> tuple[bool, int] | None:
+    """(whether the operand is contiguous along k, leading dimension); None where it is not contiguous."""
+    of_line, of_k = (layout.col, layout.row) if transposed else (layout.row, layout.col)
+    along, across = of_k == 1 or k == 1, of_line == 1 or lines == 1
+    lead_along, lead_across = of_line if lines > 1 else 0, of_k if k > 1 else 0
+    if along and not (across and abs(of_k) > abs(of_line)) and abs(lead_along) < FARTHEST:
+        return True, lead_along
+    return (False, lead_across) if across and abs(lead_across) < FARTHEST else None
+
+
+def both_lines(m: Layout, n: Layout, p: Problem) -> tuple[tuple[bool, int], tuple[bool, int]] | None:
+    of_m, of_n = lines_of(m, p.m, p.k), lines_of(n, p.n, p.k, transposed=True)
+    return None if of_m is None or of_n is None else (of_m, of_n)
+
+
+CONTIGUOUS = Condition(
+    lambda p: both_lines(p.layout_m, p.layout_n, p) is not None,
+    f"takes contiguous rows or columns, less than {FARTHEST:,} elements apart",
+)
+
+
+class Buffered(Strips):
+    """Medium-sized products and stacks of 4-byte elements, any algebra. Fitted to 1,146 configurations of
+    205 random stacks (rms 10 % near the best; the choice 2 % above the best of them in the mean)."""
+
+    name = "buffered"
+    kernels: ClassVar = {
+        name: "strips in two buffers, loaded through registers, many cells a thread: medium-sized products and stacks"
+    }
+    stages, own_shared = 2, 1024
+    can = Capabilities(
+        one_dtype=True, element_bytes=4, partial_bytes=(4, 4), float32_as=("ieee", "high"), steps=2**31,
+        problem=(CONTIGUOUS,), stores_anywhere=True, precisions=("ieee",),
+    )  # fmt: skip
+
+    def every(self, size: int, machine: Machine) -> tuple[StripConfig, ...]:
+        return tuple(StripConfig(tile, cluster) for tile in BUFFERED_TILES for cluster in clusters_of(machine))
+
+    def figures(self, algebra: Algebra) -> Any:
+        return coefficients("buffered 4")
+
+    def times(self, config: StripConfig, algebra: Algebra, machine: Machine, slower: float) -> Times:
+        f, tile, cluster = self.figures(algebra), config.tile, config.cluster
+        key = f"{tile.rows}x{tile.cols} g{tile.groups}"
+        other = f.other_shares.get(key, 1.0) if slower > 1 else 1.0
+        least_k = tile.deep * cluster if cluster > 1 else -1
+        return Times(least_k, f.strip[key] + f.of_k * tile.deep, 0.0, f.shares[key], other)
+
+    def slower(self, problem: Problem) -> float:
+        """The factor for larger members in other semirings than plus_times."""
+        p = problem
+        if is_plus_times(p.semiring) or min(p.m, p.k, p.n) < SLOWER_SIDE:
+            return 1.0
+        pair = SLOWER_PAIR if p.dtype.kind == "f" else SLOWER_WHOLE
+        return pair if step_slots(p.algebra) <= 2 else SLOWER_REST

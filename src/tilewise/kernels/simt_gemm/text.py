@@ -26,7 +26,7 @@ def rendered(algebra: Algebra, macros: Mapping[str, object], *files: str) -> str
 
 
 @KeyedRenderer
-def render_strips(algebra: Algebra, tile: tuple[int, ...], stages: int, along_k: tuple[bool, bool] | None) -> str:
+def render_strips(algebra: Algebra, tile: tuple[int, ...], along_k: tuple[bool, bool] | None, stages: int) -> str:
     """`tile`: a StripTile. `along_k`: contiguity of M and N along k, where that is compiled in."""
     rows, cols, tm, tn, groups, deep, resident = tile
     macros: dict[str, object] = {
