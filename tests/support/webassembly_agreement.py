@@ -44,6 +44,7 @@ LIMIT = 20.0  # seconds of a program
 ADDRESS = re.compile(r"0x[0-9a-f]+")  # machine code has others in each run
 # what a limit stopped depends on the speed of the code
 BY_TIME = ("limit",)
+FINDINGS = 5  # of an outcome come behind its ending, status, output, errors and message
 COMPILED = 4  # one of so many mutants runs compiled
 MAIN = r"""
 #include <cstdio>
@@ -92,10 +93,15 @@ def mutants(draw: random.Random) -> Iterator[Drawn]:
 
 
 def outcome(report: ProgramReport) -> tuple[object, ...]:
-    findings = sorted(
-        ADDRESS.sub("0x…", json.dumps(f.to_json(), sort_keys=True, default=asdict)) for f in report.findings
-    )
-    return report.ended, report.status, report.output, report.errors, ADDRESS.sub("0x…", report.message), findings
+    findings = sorted(json.dumps(f.to_json(), sort_keys=True, default=asdict) for f in report.findings)
+    texts = (report.output or "", report.errors or "", report.message, *findings)
+    return report.ended, report.status, *(ADDRESS.sub("0x…", text) for text in texts)
+
+
+def began_alike(one: str, other: str) -> bool:
+    """Whether one output is the beginning of the other."""
+    length = min(len(one), len(other))
+    return one[:length] == other[:length]
 
 
 def options_of(target: str, interpret: float) -> Options:
@@ -160,8 +166,10 @@ def main(count: int, seconds: float, seed: int, which: str) -> int:
             compared = both(path, interpret)
         if compared is None:  # not lowered: there is nothing to compare
             counts[f"{kind}: refused"] += 1
-        elif compared[0] == compared[1] or (compared[0][0] in BY_TIME and compared[1][0] in BY_TIME):
-            counts[f"{kind}: {compared[0][0]}{', with findings' if len(compared[0]) > 5 else ''}"] += 1
+        elif compared[0] == compared[1]:
+            counts[f"{kind}: {compared[0][0]}{', with findings' if len(compared[0]) > FINDINGS else ''}"] += 1
+        elif any(one[0] in BY_TIME for one in compared) and began_alike(*(str(one[2]) for one in compared)):
+            counts[f"{kind}: stopped by a limit"] += 1
         else:
             counts[f"{kind}: different"] += 1
             print(f"{path} (interpret {interpret}, seed {seed}, number {number})")

@@ -82,6 +82,15 @@ def test_pages_are_the_system_s():
         assert memory.resident() > 10**6
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not say how many addresses are in use")
+def test_growth_is_limited_for_a_while():
+    with memory.growth_limited(1 << 28):
+        assert len(bytes(1 << 20)) == 1 << 20
+        with pytest.raises(MemoryError):
+            bytes(1 << 30)
+    assert len(bytes(1 << 29)) == 1 << 29
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no getrusage")
 def test_without_proc_the_most_memory_so_far_is_counted(tmp_path):
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << (0 if sys.platform == "darwin" else 10)

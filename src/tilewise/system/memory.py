@@ -172,6 +172,25 @@ def _address_space(root: Path) -> int:
         return 0
 
 
+@contextlib.contextmanager
+def growth_limited(most: int) -> Iterator[None]:
+    """Inside, allocations beyond this many bytes of new addresses fail: MemoryError even within one long call of C,
+    which no other thread of Python can interrupt. Without /proc there is no such limit."""
+    had = _address_space(Path("/"))
+    if not had:
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = had + most if hard == resource.RLIM_INFINITY else min(had + most, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
 def return_freed_memory() -> None:
     """Make glibc return large blocks to the system when they are freed. By default it raises its threshold after the
     first one and keeps up to 32 MB in every thread's arena, which a budget would have to count. No effect elsewhere."""

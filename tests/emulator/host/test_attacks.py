@@ -4,6 +4,10 @@ The sandbox is disabled: the checks in compiled code must suffice."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from importlib.util import find_spec
 
 import pytest
@@ -18,6 +22,15 @@ pytestmark = pytest.mark.drawn(8)  # each program is compiled in a process, 0.2 
 ALWAYS = 3  # attacks of each surface in the default run; the others are slow
 TARGETS = [NATIVE, *([WASM] if find_spec("wasmtime") else [])]
 BESIDE = ("leak", "not-copied-back")  # findings unrelated to an attack
+GREEDY = """
+import json, sys
+from tilewise.emulator.host import running
+from tilewise.emulator.host.options import Options
+from tilewise.emulator.host.process import run_program
+running.read_unit = lambda *_: "a" * (10 << 30)
+report = run_program(sys.argv[1], [], Options(), fork=True)
+print(json.dumps([report.ended, report.message]))
+"""
 CASES = [
     pytest.param(text, id=f"{surface}-{i}", marks=() if i < ALWAYS or text.startswith("//ok") else pytest.mark.slow)
     for surface, texts in SURFACES.items()
@@ -62,3 +75,15 @@ def test_a_text_that_takes_endless_time_to_compile_ends_at_its_limits(tmp_path, 
     report = run_program(path, options=options, capture=True)
     assert report.ended in ("exit", "abort", "crash", "refused", "limit"), report.message
     assert "sent no report" not in report.message  # it ended itself
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not say how many addresses are in use")
+def test_a_step_of_the_front_end_that_takes_all_memory_ends_at_the_limit(tmp_path):
+    """A text of ten gigabytes, made by one call of C; the program's process is a fork of the script's."""
+    path = tmp_path / "p.cu"
+    path.write_text("int main() { return 0; }\n")
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", GREEDY, str(path)], capture_output=True, text=True, env=alone)
+    ended, message = json.loads(done.stdout)
+    assert ended == "limit", message
+    assert "2.15 GB of memory were used up" in message

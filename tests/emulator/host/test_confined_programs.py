@@ -145,6 +145,7 @@ def test_a_report_is_compared_with_the_exit_status():
     assert [of(text).ended for text in malformed] == ["failed"] * len(malformed)
     assert of(b"", late=True).ended == "limit"
     assert "sandbox forbids" in of(b"", code=-signal.SIGSYS).message
+    assert "longer than 20 s" in of(b"", code=-signal.SIGXCPU).message  # in one long call of C
 
 
 def test_a_captured_program_does_not_see_secrets_of_the_environment(tmp_path, monkeypatch):

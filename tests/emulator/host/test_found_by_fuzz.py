@@ -25,6 +25,7 @@ REFUSED = {
     "8 hexadecimal digits": "int main() { return '\\U1_000000'; }\n",
     "the value of B is no constant": "int c = 3;\nint main() { enum { A, B = c } e = B; return e; }\n",
     "the value of A is no constant": "int c = 3;\nenum class E { A = c };\nint main() { return (int)E::A; }\n",
+    "; is expected here": "constexpr int f() { for (int i -= 0;;) {} return 1; }\nint main() { int v[f()]; }\n",
     "is no character": '#include <cstdio>\nint main() { puts("\\ud800"); }\n',
 }
 RUN = """

@@ -17,6 +17,7 @@ from tilewise.emulator.host.program_report import ANNOUNCED, not_run, refused
 from tilewise.system.parent import end_with
 
 ENCODINGS = ("ascii", "latin-1", "unicode_escape", "utf-8-sig", "utf-16")  # imported before the sandbox forbids it
+CPU_SLACK = 5  # seconds of processor time beyond the limit, for the report
 PR_SET_THP_DISABLE = 41  # of Linux
 
 
@@ -85,6 +86,8 @@ def main() -> None:
     except TilewiseError as error:
         report(refused(error))
         os._exit(error.exit_code)
+    except MemoryError:
+        stop(4, f"{watch.memory_used_up}; it was {watch.part} then")
     except Exception as error:
         if os.environ.get("TILEWISE_DEBUG"):
             raise
@@ -142,8 +145,8 @@ def _limits(settings: dict[str, Any]) -> None:
         resource.setrlimit(which, (hard, hard))
     limits = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 64)]
     seconds = settings["options"]["seconds"]
-    if math.isfinite(seconds):  # a fallback: `Watch` ends the process earlier
-        limits.append((resource.RLIMIT_CPU, 2 * (int(seconds) + 10)))
+    if math.isfinite(seconds):  # a fallback, also within one long call of C: `Watch` ends the process earlier
+        limits.append((resource.RLIMIT_CPU, math.ceil(seconds) + CPU_SLACK))
     for which, most in limits:
         _, hard = resource.getrlimit(which)
         wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)

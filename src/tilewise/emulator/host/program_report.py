@@ -81,8 +81,9 @@ def received(path: str, code: int, data: bytes, late: bool, options: Options) ->
     """The report of a process that exited with `code` and wrote `data`."""
     announced = data.startswith(ANNOUNCED)
     data = data.removeprefix(ANNOUNCED)
-    if not data and late:
-        message = f"the program took longer than {options.clock:g} s and sent no report: --limit-time raises it"
+    if not data and (late or code == -getattr(signal, "SIGXCPU", 24)):
+        most = options.clock if late else options.seconds
+        message = f"the program took longer than {most:g} s and sent no report: --limit-time raises it"
         return ProgramReport(path, 4, "limit", message, card=options.card)
     if not data and code == -signal.SIGINT:  # Ctrl-C reached the program before it reached this process
         raise KeyboardInterrupt

@@ -40,9 +40,11 @@ from tilewise.emulator.host.runtime.sealing import reserve, seal
 from tilewise.emulator.host.runtime.session import FUNCTIONS, NEEDS, Session
 from tilewise.emulator.host.target import Trapped
 from tilewise.emulator.host.translation_unit import Copies, Unit, read_unit
+from tilewise.emulator.host.watch import LEAST
 from tilewise.emulator.parse.declared import Declared
 from tilewise.emulator.parse.parser import read_tokens
 from tilewise.errors import EngineError, FileError, KernelError, SandboxError, TilewiseError
+from tilewise.system.memory import growth_limited
 
 MAX_NOTED = 4  # entities that could not be parsed
 MISSING_ARGUMENTS = 64  # null pointers after argv, so that reads of missing arguments are detected
@@ -112,7 +114,9 @@ def _build_once(
     path: str | Path, options: Options, report: Callable[[dict[str, Any]], None], unknown_headers: list[str],
     copies: Copies, lenient: bool = False,
 ) -> tuple[Session, str]:  # fmt: skip
-    unit, known, declared, notes, ambiguity = _read(path, options, unknown_headers, copies)
+    room = max(options.memory, LEAST)
+    with growth_limited(room):
+        unit, known, declared, notes, ambiguity = _read(path, options, unknown_headers, copies)
     session = Session(unit.source, options, report)
     session.faults.notes += notes
     session.faults.notes += [
@@ -130,7 +134,8 @@ def _build_once(
     session.cuda = cuda_api.new_card(session, path)
     session.at_end.append(comparisons.check_comparisons)
     try:
-        text = module_text(program)
+        with growth_limited(room):
+            text = module_text(program)
     except TilewiseError as error:
         if ambiguity and "never defined" in str(error):
             raise FileError(f"{error}\n{ambiguity}") from None

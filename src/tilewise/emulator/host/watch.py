@@ -96,9 +96,12 @@ class Watch:
         if passed > self.options.clock:
             return f"the program took longer than {self.options.clock:g} s by the clock: --limit-time raises it"
         limit = max(self.options.memory, LEAST)
-        if self._memory(limit) > limit - limit // SPARE:
-            return f"{size(limit)} of memory were used up, shadow and all: --limit-memory raises it"
-        return ""
+        return self.memory_used_up if self._memory(limit) > limit - limit // SPARE else ""
+
+    @property
+    def memory_used_up(self) -> str:
+        limit = max(self.options.memory, LEAST)
+        return f"{size(limit)} of memory were used up, shadow and all: --limit-memory raises it"
 
     def _memory(self, limit: int) -> int:
         """Bytes in use; if they have grown, after collapsing uniform states."""

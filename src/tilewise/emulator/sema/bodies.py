@@ -12,7 +12,7 @@ from tilewise.emulator.source.lexer import Token
 def body_of(p: SymbolTable, node: tree.Function, env: Environment, lenient: bool = False) -> tree.Block:
     if node.body is not None:  # a lambda's
         return node.body  # type: ignore[no-any-return]
-    if node not in p.bodies:
+    if (node, lenient) not in p.bodies:  # a body read leniently may lack statements
         if node.tokens is None:
             raise p.refusal(f"{node.name} is declared and never defined", node.line, max(1, node.column))
         tokens = tokens_of(node.tokens)
@@ -30,5 +30,5 @@ def body_of(p: SymbolTable, node: tree.Function, env: Environment, lenient: bool
             if template.templated:
                 reader.local_templates.add(template.name)
         reader.local_values[0] |= {q.name for q in node.parameters}
-        p.bodies[node] = read_statement.block(reader)
-    return p.bodies[node]
+        p.bodies[node, lenient] = read_statement.block(reader)
+    return p.bodies[node, lenient]

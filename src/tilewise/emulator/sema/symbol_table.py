@@ -44,7 +44,9 @@ class SymbolTable(ABC):
         self.entities = entities
         self.names = names
         self.records: dict[Any, Record] = {}
-        self.bodies: dict[tree.Function, tree.Block] = {}  # parsed; not kept in the nodes, which programs share
+        self.bodies: dict[
+            tuple[tree.Function, bool], tree.Block
+        ] = {}  # parsed; not kept in the nodes, which programs share
         self.constants: dict[Any, Any] = {}  # by name; of classes, by class and name
         self.library_variables: set[str] = set()  # of known headers, emitted only if used
         self.constants_are_written = False  # by the host program: __constant__ initialisers may change
