@@ -298,3 +298,12 @@ def test_an_allocation_that_fails_is_a_fault_where_nothing_checks_it(tmp_path, c
     report = run_program(path, capture=True)
     assert [f.kind.value for f in report.findings] == ["small-allocation"] * fault
     assert any("--card" in note for note in report.notes) is not fault
+
+
+def test_of_two_arrays_on_a_line_the_right_one_is_named(tmp_path):
+    path = tmp_path / "program.cpp"
+    path.write_text(
+        "int main(int n, char**) { int a[3] = {0}, b[4] = {0}; for (int i = 0; i < n + 3; i++) a[i] = b[i]; }"
+    )
+    report = run_program(path, [], Options(), capture=True)
+    assert [(f.kind.value, f.array) for f in report.faults] == [("out-of-bounds", "a")]

@@ -32,6 +32,8 @@ KERNELS = {
     "a_later_barrier": "__shared__ float s[64]; s[t] = x[i]; if (t < 40) { __syncthreads(); }\n__syncthreads(); y[i] = s[t];",
     "in_a_function": "__shared__ float s[64]; s[t] = x[i]; if (t % 2) wait(s); y[i] = s[t];",
     "a_whole_block": "if (blockIdx.x == 1) { y[i] = 1; return; } __shared__ float s[64]; s[t] = x[i]; __syncthreads(); y[i] = s[63 - t];",
+    "past_its_end": "__shared__ float s[32]; s[t] = x[i]; __syncthreads(); y[i] = s[0];",
+    "past_a_local_array": "float a[4] = {0}, b[9]; b[t % 9] = a[t % 5] = 1; y[i] = b[t % 9];",
     "a_count": "if (t != 3) y[i] = __syncthreads_count(t > 3);",
 }
 RIGHT = {

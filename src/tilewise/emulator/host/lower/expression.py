@@ -217,18 +217,25 @@ def _element(b: Builder, base: Place, at: Value) -> Place:
         check = FULL
     if isinstance(base, WidePlace) or isinstance(at, Wide):
         first = base.at if isinstance(base, WidePlace) else Value(Pointer(array.of), base.address)
-        within = checked_index(b, at, array.length) if array.length else at
-        return WidePlace(array.of, offset_pointer(b, first, within, b.program.size_of(array.of)), check, base.const)
-    index = at.text
+        within = checked_index(b, at, array.length, base.name) if array.length else at
+        made = WidePlace(array.of, offset_pointer(b, first, within, b.program.size_of(array.of)), check, base.const)
+        made.name = base.name
+        return made
+    index, bad = at.text, ""
     recorded = check == SHARED and b.program.recording is not None  # checked as a whole, in `checked_memory`
     if array.length and not b.library and not recorded:
         bad = b.make(f"icmp uge i64 {index}, {array.length}")
-        b.report_if(bad, "rt_bad_index", [("i64", index), ("i64", str(array.length)), ("i32", b.line_text())])
+        named = str(b.program.name_number(base.name))
+        given = [("i64", index), ("i64", str(array.length)), ("i32", named), ("i32", b.line_text())]
+        b.report_if(bad, "rt_bad_index", given)
         index = b.make(f"select i1 {bad}, i64 0, i64 {index}")
     size = b.program.size_of(array.of)
     step = b.make(f"mul i64 {index}, {size}")
     inside = "" if not array.length or b.library or recorded else OK if array.size <= SMALL else WITHIN
     there = b.make(f"getelementptr i8, ptr {base.address}, i64 {step}{inside}")
+    if bad and b.program.instrumented and check == FULL:  # elsewhere: several threads at index 0 would race
+        away = b.program.memory.static(max(8, size), "", False)
+        there = b.make(f"select i1 {bad}, ptr inttoptr (i64 {away} to ptr), ptr {there}")
     return Place(array.of, there, check, name=base.name, const=base.const)
 
 

@@ -57,7 +57,7 @@ NATIVE_STACK = """\
   %too_deep = or i1 %no_room, %native_deep"""
 RUNTIME = {
     "rt_bad_read": "void (i64, i64, i32)", "rt_bad_write": "void (i64, i64, i32)",
-    "rt_check_range": "void (i64, i64, i32, i32)", "rt_bad_index": "void (i64, i64, i32)",
+    "rt_check_range": "void (i64, i64, i32, i32)", "rt_bad_index": "void (i64, i64, i32, i32)",
     "rt_uninitialised_variable": "void (i32, i32)", "rt_overflow": "void (i64, i64, i32, i32, i32)",
     "rt_divide": "void (i32, i32)",
     "rt_bad_call": "void (i64, i32)", "rt_outside_memory": "void (i64, i64)", "rt_static_destructor": "void (ptr, ptr)",

@@ -130,9 +130,9 @@ class InterleavedPlace(_LanesPlace):
 
     __slots__ = ("element", "start")
 
-    def __init__(self, type_: Type, start: str, element: Value) -> None:
+    def __init__(self, type_: Type, start: str, element: Value, name: str) -> None:
         super().__init__(type_, INIT)
-        self.start, self.element = start, element  # address as i64; index, of type long
+        self.start, self.element, self.name = start, element, name  # address as i64; index, of type long
 
 
 class WideVariable(_LanesPlace):

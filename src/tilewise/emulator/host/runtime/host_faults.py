@@ -174,10 +174,9 @@ def _device(s: Session, block: Allocation, line: int, access: str) -> None:
 
 
 @runtime("rt_bad_index")
-def bad_index(s: Session, index: int, length: int, line: int) -> None:
-    """A subscript outside an array's length; the array is named if the line has only one."""
-    names = set(re.findall(r"([A-Za-z_]\w*)\s*\[", s.source.line(line)))
-    name = names.pop() if len(names) == 1 else ""
+def bad_index(s: Session, index: int, length: int, number: int, line: int) -> None:
+    """A subscript outside an array's length."""
+    name = s.name(number)
     message = f"index {index} of an array of {length}: 0 to {length - 1} are there"
     if name:
         message = f"index {index} of {name}, an array of {length}: 0 to {length - 1} are there"

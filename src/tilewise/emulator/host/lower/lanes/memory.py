@@ -207,16 +207,16 @@ BAD_INDEX = """
   %pa = getelementptr i64, ptr %as, i64 %l
   %at = load i64, ptr %pa
   call void @set_lane(i64 %l)
-  call void @rt_bad_index(i64 %at, i64 %length, i32 %line)
+  call void @rt_bad_index(i64 %at, i64 %length, i32 %name, i32 %line)
   br label %next"""
 
 
-def checked_index(b: Builder, index: Value, length: int) -> Wide:
+def checked_index(b: Builder, index: Value, length: int, name: str) -> Wide:
     """A subscript checked against its array's length: a lane beyond it is reported and continues with index 0."""
     wide, lanes = widen(b, as_scalar(b, index, types.LONG)), lanes_of(b)
     kind, truths = lanes.vector("i64"), lanes.vector("i1")
     b.program.external("rt_bad_index")
-    head = f"void @bad_index({kind} %a, {lanes.bits} %mask, i64 %length, i32 %line) noinline cold"
+    head = f"void @bad_index({kind} %a, {lanes.bits} %mask, i64 %length, i32 %name, i32 %line) noinline cold"
     before = f"  %as = alloca {kind}\n  store {kind} %a, ptr %as"
     lanes.functions["bad_index"] = lane_loop(head, BAD_INDEX, lanes.bits, lanes.width, before)
     bad = b.make(f"icmp uge {kind} {wide.vector}, splat (i64 {length})")
@@ -224,7 +224,8 @@ def checked_index(b: Builder, index: Value, length: int) -> Wide:
     b.branch(lanes.any(b, bad), report, good, likely=False)
     b.begin(report)
     mask = lanes.mask_bits(b, b.make(f"and {truths} {bad}, {lanes.mask(b)}"))
-    b.emit(f"call void @bad_index({kind} {wide.vector}, {lanes.bits} {mask}, i64 {length}, i32 {b.line_text()})")
+    given = f"i64 {length}, i32 {b.program.name_number(name)}, i32 {b.line_text()}"
+    b.emit(f"call void @bad_index({kind} {wide.vector}, {lanes.bits} {mask}, {given})")
     b.jump(good)
     b.begin(good)
     text = b.make(f"select {truths} {bad}, {kind} zeroinitializer, {kind} {wide.vector}")
@@ -237,9 +238,9 @@ def checked_index(b: Builder, index: Value, length: int) -> Wide:
 def interleaved_element(b: Builder, base: InterleavedPlace, index: Value) -> InterleavedPlace:
     array = base.type
     assert isinstance(array, Array)
-    within = checked_index(b, index, array.length)
+    within = checked_index(b, index, array.length, base.name)
     step = scalars(b, "*", within, Value(types.LONG, str(prod(dimensions(array.of)))))
-    return InterleavedPlace(array.of, base.start, scalars(b, "+", widen(b, base.element), step))
+    return InterleavedPlace(array.of, base.start, scalars(b, "+", widen(b, base.element), step), base.name)
 
 
 def interleaved_address(b: Builder, place: InterleavedPlace) -> WidePlace:

@@ -83,7 +83,7 @@ def _interleaved_array(b: Builder, item: tree.Variable, type_: Array, init: Any)
         raise NotInLockstep(f"{item.name}, an array of {size} bytes, at line {item.line}")
     address = b.frame_slot(size * width, 64)
     b.set_state(address, str(size * width), 1)
-    place = InterleavedPlace(type_, b.make(f"ptrtoint ptr {address} to i64"), Value(types.LONG, "0"))
+    place = InterleavedPlace(type_, b.make(f"ptrtoint ptr {address} to i64"), Value(types.LONG, "0"), item.name)
     if init is not None:
         if not isinstance(init, tree.Braces) or any(init.names):
             raise NotInLockstep(f"the initialiser of {item.name} at line {item.line}")
@@ -99,7 +99,7 @@ def _fill(b: Builder, place: InterleavedPlace, given: tree.Braces, first: int) -
     assert isinstance(array, Array)
     step = prod(dimensions(array.of))
     for i, node in enumerate(given.items):
-        part = InterleavedPlace(array.of, place.start, Value(types.LONG, str(first + i * step)))
+        part = InterleavedPlace(array.of, place.start, Value(types.LONG, str(first + i * step)), place.name)
         if isinstance(node, tree.Braces) and isinstance(array.of, Array):
             _fill(b, part, node, first + i * step)
         elif isinstance(node, tree.Braces) or isinstance(array.of, Array):
