@@ -15,7 +15,8 @@ SQUARE = [(3, 3, 3), (5, 5, 5), (1, 1, 1), (8, 8, 8), (16, 16, 16)]
 FILES = [
     "wrong/half_a_guard", "wrong/joint_guard", "wrong/one_phase_too_long", "wrong/less_or_equal",
     "wrong/output_with_k_as_stride", "wrong/tile_from_the_wrong_matrix", "wrong/store_outside_the_guard",
-    "right/only_one_tile_filled", "right/strided_threads",
+    "wrong/forgotten_start", "right/only_one_tile_filled", "right/strided_threads", "right/one_barrier_is_enough",
+    "right/clipped_bytes", "right/transposed_tile",
 ]  # fmt: skip
 COMPUTE = """
 const [shape, options, done] = arguments;
@@ -34,7 +35,13 @@ def of_check(finding, run):
         sum(at * side for at, side in zip(name, (1, sides[0], sides[0] * sides[1]), strict=False))
         for name, sides in ((first.block, run.grid), (first.thread, run.block))
     ]
-    return str(finding.kind), finding.line, finding.array, finding.count, [*numbers, first.phase, list(first.requested)]
+    return (
+        str(finding.kind),
+        finding.line,
+        finding.array,
+        finding.count,
+        [*numbers, first.phase, list(first.requested or ())],
+    )
 
 
 def of_page(finding):

@@ -28,7 +28,8 @@ FILES = [
     "wrong/one_phase_too_long", "wrong/half_a_guard", "wrong/less_or_equal", "wrong/stride_of_the_other_matrix",
     "wrong/early_return_before_a_barrier", "wrong/output_with_k_as_stride", "wrong/int_accumulator",
     "wrong/second_barrier_missing", "wrong/store_outside_the_guard", "walking_pointers", "index_variables",
-    "right/barrier_in_a_uniform_branch", "right/transposed_tile", "right/x_as_the_row", "typed_template",
+    "wrong/forgotten_start", "right/barrier_in_a_uniform_branch", "right/transposed_tile", "right/x_as_the_row",
+    "typed_template",
 ]  # fmt: skip
 
 
@@ -103,6 +104,9 @@ def test_a_log_that_is_full_says_how_many_entries_it_lost():
     assert (len(made.log), made.lost) == (100, 633)
 
 
-def test_a_kernel_that_copies_whole_objects_is_refused():
-    with pytest.raises(KernelError, match="copies whole objects"):
-        recorded(str(KERNELS / "vector_loads.cu"), AtShape((4, 4, 4)))
+@pytest.mark.parametrize(
+    ("name", "message"), [("vector_loads", "copies whole objects"), ("atomic_product", "calls atomicAdd cannot")]
+)
+def test_a_kernel_that_stores_what_would_not_be_logged_is_refused(name, message):
+    with pytest.raises(KernelError, match=message):
+        recorded(str(KERNELS / f"{name}.cu"), AtShape((4, 4, 4)))

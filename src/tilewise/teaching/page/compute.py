@@ -19,6 +19,7 @@ from tilewise.emulator import budget
 from tilewise.emulator.check.loading import choose, dimensions_of, load
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.simulate import AtShape, Setting, requested_setting
+from tilewise.emulator.host.lower.call import PREFIX
 from tilewise.emulator.host.runtime.recorded_kernel import RecordedKernel
 from tilewise.emulator.host.target.standalone import Standalone
 from tilewise.emulator.limits import DEFAULT, Limits
@@ -39,6 +40,12 @@ SHAPES = ((5, 7, 11), (13, 6, 4), (17, 23, 19), (3, 3, 3), (32, 16, 48), (64, 61
 SQUARES = tuple((side,) * 3 for side in (5, 7, 13, 17, 32, 61))
 FLAGS = "tilewise_drops"
 TILES = (2, 4, 8, 16, 32)
+# functions of numbers that script/machine.js has
+NUMERIC = frozenset({
+    "fabs", "fmax", "fmin", "fmod", "fma", "rint", "round", "ceil", "floor", "trunc", "sqrt", "cbrt", "hypot", "pow",
+    "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
+    "atan2", "sinh", "cosh", "tanh",
+})  # fmt: skip
 
 
 def modules_of(
@@ -111,6 +118,10 @@ def computed(
     dimensions = dimensions_of(loaded, one.function, one.template)
     made = RecordedKernel(loaded.table, one.function, one.template, dimensions, target, ENTRIES)
     assert target.module is not None
+    for function in target.module.functions:
+        name = function.name.removeprefix(PREFIX)
+        if name != function.name and name.removesuffix("f") not in NUMERIC:
+            raise EngineError(f"the page has no {name}")
     drops_at = made.flags(FLAGS) if drops else 0  # before the image of the memory is taken
     return {
         "line": launches[0].site.launch.span.line - 1 if launches[0].site is not None else 0,

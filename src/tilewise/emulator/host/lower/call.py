@@ -12,7 +12,7 @@ from tilewise.emulator.host.lower.function_pointers import require_function
 from tilewise.emulator.host.lower.function_text import by_address
 from tilewise.emulator.host.lower.operands import operands
 from tilewise.emulator.host.lower.program import AUTO, Instance
-from tilewise.emulator.host.lower.recording import SiteKind, mark
+from tilewise.emulator.host.lower.recording import SiteKind, mark, refuse_stores
 from tilewise.emulator.host.lower.values import FULL, Place, Value
 from tilewise.emulator.host.lower.virtual import virtual_callee, virtual_slot
 from tilewise.emulator.parse import tree, types
@@ -101,6 +101,8 @@ def call_instance(
         b.note_line(b.line, _column(node))
     else:
         b.noted_line = 0
+    if b.program.recording is not None and instance.node.library and not b.library:
+        refuse_stores(b, instance, node)
     mark(b, SiteKind.CALL, symbol)
     text = b.call(result, symbol, given, "void" if space else None)
     mark(b, SiteKind.LEAVE, symbol)

@@ -11,7 +11,7 @@ from tilewise.emulator.host.lower.float_to_integer import lanes_type, splat
 from tilewise.emulator.host.lower.function_text import FunctionText
 from tilewise.emulator.host.lower.marks import INSIDE, OK, SHADOW, SMALL
 from tilewise.emulator.host.lower.races import record_access
-from tilewise.emulator.host.lower.recording import SiteKind, record, recorded_address
+from tilewise.emulator.host.lower.recording import SiteKind, record, record_unset, recorded_address
 from tilewise.emulator.host.lower.values import FULL, PRECHECKED, SHARED, UNCHECKED, Place, Value
 from tilewise.emulator.parse.types import Array, Record, Reference, Scalar, Type, stored
 
@@ -25,6 +25,8 @@ def load(b: FunctionText, place: Place, checked: bool = True) -> Value:
         has = b.make(f"load i1, ptr {place.flag}")
         lacks = b.make(f"xor i1 {has}, true")
         name_id = b.program.name_number(place.name)
+        if b.program.recording is not None and b.program.device and not b.library:
+            return record_unset(b, place, has)
         b.report_if(lacks, "rt_uninitialised_variable", [("i32", b.line_text()), ("i32", str(name_id))])
     address = place.address
     recorded = _recorded(b, place)

@@ -14,7 +14,7 @@ from tilewise.emulator.host.lower.initialise import complete_type
 from tilewise.emulator.host.lower.lanes.variables import declared_in_lanes
 from tilewise.emulator.host.lower.names import member_place
 from tilewise.emulator.host.lower.objects import default_initialise
-from tilewise.emulator.host.lower.recorded_text import keep_row, row_of
+from tilewise.emulator.host.lower.recorded_text import first_row
 from tilewise.emulator.host.lower.values import FULL, INIT, UNCHECKED, Local, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type, innermost, stored
@@ -77,7 +77,7 @@ def _variable(b: Builder, item: tree.Variable) -> None:
         except Unknown:
             constant = None
     declare(b, item.name, type_, init, const, constant)
-    keep_row(b, item.name, row_of(b, init))
+    first_row(b, item.name, init)
 
 
 def declare_auto(b: Builder, name: str, written: Any, init: Any, node: Any) -> None:

@@ -183,7 +183,9 @@ def _index(b: Builder, node: tree.Index) -> Any:
     if isinstance(pointer, Wide) or isinstance(index, Wide):
         return WidePlace(to, offset_pointer(b, pointer, index, size), FULL, pointer.type.const, span)
     step = b.make(f"mul i64 {index.text}, {size}")
-    return recorded_element(b, node, Place(to, b.offset(pointer.text, step), FULL, span=span))
+    return recorded_element(
+        b, tree.Binary("+", node.base, node.index), Place(to, b.offset(pointer.text, step), FULL, span=span)
+    )
 
 
 def _row(b: Builder, node: tree.Index, base: Any, slot: str) -> Value:

@@ -15,7 +15,7 @@ from tilewise.emulator.host.lower.lanes.memory import offset_pointer
 from tilewise.emulator.host.lower.objects import assign
 from tilewise.emulator.host.lower.operands import element_size, operands
 from tilewise.emulator.host.lower.places import has_value, load, note_value, put
-from tilewise.emulator.host.lower.recorded_text import assignment, note_assigned
+from tilewise.emulator.host.lower.recorded_text import assignment, note_assigned, recorded_element
 from tilewise.emulator.host.lower.reference_comparisons import record_limit, record_values
 from tilewise.emulator.host.lower.scalars import scalars
 from tilewise.emulator.host.lower.values import INIT, Overloads, Place, Value, Wide, WidePlace, dereference
@@ -146,7 +146,7 @@ def lower_unary(b: Builder, node: tree.Unary) -> Any:
             raise b.refuse(f"{one.type} is not a pointer", node)
         if isinstance(one.type.to, types.FunctionType):
             return one
-        return dereference(one)
+        return recorded_element(b, node.operand, dereference(one))
     if isinstance(one.type, Pointer) and node.op == "+":
         return one
     if not isinstance(one.type, Scalar):

@@ -8,9 +8,10 @@ from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import convert
-from tilewise.emulator.host.lower.recording import NO_ROW, record_sum
+from tilewise.emulator.host.lower.recording import GUESSED, NO_ROW, record_sum
 from tilewise.emulator.host.lower.values import Place, Value
 from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Scalar
 
 
 def begin_function(b: Builder, node: tree.Function, body: Any) -> None:
@@ -40,6 +41,12 @@ def begin_function(b: Builder, node: tree.Function, body: Any) -> None:
                 sums.add(name)
         if len(carried) == before:
             break
+    recording.stepped = {
+        node.target.name: _written(node.value)
+        for node in nodes
+        if isinstance(node, tree.Assign) and node.op in ("+", "-") and isinstance(node.target, tree.Name)
+        and _written(node.value) in recording.dimensions
+    }  # fmt: skip
     recording.sums, recording.carried = frozenset(sums), frozenset(carried)
 
 
@@ -47,6 +54,13 @@ def _base(node: Any) -> str:
     while isinstance(node, (tree.Index, tree.Member)):
         node = node.base
     return node.name if isinstance(node, tree.Name) else ""
+
+
+def _roots(node: Any) -> list[str]:
+    """The names that a pointer expression may begin at."""
+    if isinstance(node, tree.Binary):
+        return [*_roots(node.left), *_roots(node.right)] if node.op in "+-" else []
+    return _roots(node.operand) if isinstance(node, tree.Cast) else [_base(node)]
 
 
 def _mentions(node: Any, names: set[str]) -> bool:
@@ -87,7 +101,7 @@ def note_assigned(b: Builder, node: tree.Assign, target: Any, value: Value) -> N
         record_sum(b, name, value.type, value.text)
     own = row_of(b, node.target) if node.op in ("+", "-") else None
     row = row_of(b, node.value)
-    if node.op and own is not None and _written(node.value) == own[1]:
+    if node.op and own is not None and _written(node.value) == own[1].lstrip(GUESSED):
         keep_row(b, name, (b.make(f"{'add' if node.op == '+' else 'sub'} i32 {own[0]}, 1"), own[1]))
     elif node.op and own is not None and row is not None and row[1] == own[1]:
         keep_row(b, name, (b.make(f"{'add' if node.op == '+' else 'sub'} i32 {own[0]}, {row[0]}"), own[1]))
@@ -98,12 +112,12 @@ def note_assigned(b: Builder, node: tree.Assign, target: Any, value: Value) -> N
 # -- rows of indices: q in q * leading dimension + r
 
 
-def recorded_element(b: Builder, node: tree.Index, place: Place) -> Place:
-    """The element p[i] of a pointer, with the row of its index and the parameter that p is."""
+def recorded_element(b: Builder, pointer: Any, place: Place) -> Place:
+    """What an expression points to, with the row of its index and the parameter that it begins at."""
     recording = b.program.recording
     if recording is not None and b.program.device and not b.library:
-        place.row = row_of(b, tree.Binary("+", node.base, node.index))
-        place.name = _base(node.base) if _base(node.base) in recording.parameters else ""
+        place.row = row_of(b, pointer)
+        place.name = next((name for name in _roots(pointer) if name in recording.parameters), "")
     return place
 
 
@@ -129,9 +143,19 @@ def row_of(b: Builder, node: Any) -> tuple[str, str] | None:
     left, right = row_of(b, node.left), row_of(b, node.right)
     if left is None or right is None:
         return left or (right if node.op == "+" else None)
-    if left[1] != right[1]:
+    if left[1].lstrip(GUESSED) != right[1].lstrip(GUESSED):
         return None
-    return b.make(f"{'add' if node.op == '+' else 'sub'} i32 {left[0]}, {right[0]}"), left[1]
+    return b.make(f"{'add' if node.op == '+' else 'sub'} i32 {left[0]}, {right[0]}"), max(left[1], right[1])
+
+
+def first_row(b: Builder, name: str, init: Any) -> None:
+    """A local's first value is an index of a row; of row 0 if it has none and moves by rows."""
+    recording = b.program.recording
+    if recording is not None and b.program.device and not b.library:
+        local, start = b.find(name), None
+        if name in recording.stepped and local is not None and isinstance(local.type, Scalar):
+            start = "0", GUESSED + recording.stepped[name]
+        keep_row(b, name, row_of(b, init) or start)
 
 
 def keep_row(b: Builder, name: str, row: tuple[str, str] | None) -> None:

@@ -14,13 +14,15 @@ from typing import Any
 
 from tilewise.emulator.host.lower.function_text import FunctionText
 from tilewise.emulator.host.lower.program import Instance, Program
-from tilewise.emulator.host.lower.values import Place
+from tilewise.emulator.host.lower.values import Place, Value
 from tilewise.emulator.parse import types
-from tilewise.emulator.parse.types import Scalar, Type
+from tilewise.emulator.parse.types import Pointer, Scalar, Type, stored
 
 ENTRY_BYTES = 32  # address i64, value f64, row i32, site i32, thread i32, block i32
 NO_ROW = -(1 << 31)
+GUESSED = "~"  # before the leading dimension of a row that was counted by adding that dimension: it may mean columns
 SCRATCH = 64  # bytes that invalid loads read, all ones: NaN as a floating value; as many follow for invalid stores
+NAN = dict.fromkeys(("float", "double"), "0x7FF8000000000000")
 CALLEE = re.compile(r"  call void @record_mark\(i32 \d+\) ;(@.+)$")
 RECORD = """
 @thread = internal global i32 0
@@ -105,6 +107,7 @@ class SiteKind(IntEnum):
     ITERATION = 5
     CALL = 6
     LEAVE = 7  # the end of a loop or a call
+    UNSET = 8  # a register was read that has no value
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ class Site:
     kind: SiteKind
     line: int
     statement: int  # number of the assignment that it is part of; 0: of none
-    name: str = ""  # of a sum's register
+    name: str = ""  # of the register of a sum, or of one without a value
     array: str = ""  # the parameter or __shared__ array that is accessed, where the text names it
     dimension: str = ""  # the leading dimension that the entries' rows were multiplied by
     from_global: bool = False  # a store of a value that depends on a register loaded from global memory
@@ -132,6 +135,7 @@ class Recording:
     shared: list[tuple[str, Type, int]] = field(default_factory=list)  # name, type and address of __shared__ arrays
     parameters: frozenset[str] = frozenset()  # of the kernel, while it is lowered
     sums: frozenset[str] = frozenset()  # registers that accumulate values from shared memory
+    stepped: dict[str, str] = field(default_factory=dict)  # registers that move by rows, and the leading dimension
     carried: frozenset[str] = frozenset()  # registers that depend on a load of global memory
     statements: int = 0
     statement: int = 0  # that is being lowered
@@ -165,6 +169,22 @@ def record_sum(b: FunctionText, name: str, type_: Type, text: str) -> None:
     _emit(b, recording_of(b).site(b, SiteKind.SUM, name), "0", _as_double(b, type_, text), str(NO_ROW))
 
 
+def record_unset(b: FunctionText, place: Place, has: str) -> Value:
+    """Log the read of a register if it has no value; a floating one is NaN then."""
+    number = recording_of(b).site(b, SiteKind.UNSET, place.name)
+    bad, good = b.label(), b.label()
+    b.branch(has, good, bad, likely=True)
+    b.begin(bad)
+    _emit(b, number, "0", "0.0", str(NO_ROW))
+    b.jump(good)
+    b.begin(good)
+    kind = stored(place.type)
+    text = b.make(f"load {kind}, ptr {place.address}, align 1")
+    if isinstance(place.type, Scalar) and place.type.floating and kind in NAN:
+        text = b.make(f"select i1 {has}, {kind} {text}, {kind} {NAN[kind]}")
+    return Value(place.type, b.from_memory(place.type, text))
+
+
 def record_barrier(b: FunctionText) -> None:
     _emit(b, recording_of(b).site(b, SiteKind.BARRIER), "0", "0.0", b.line_text())
 
@@ -175,6 +195,12 @@ def mark(b: FunctionText, kind: SiteKind, callee: str = "") -> None:
     if recording is not None and b.program.device and not b.library:
         b.calls.add("@record") if not callee else None
         b.emit(f"call void @record_mark(i32 {recording.site(b, kind)})" + (f" ;{callee}" if callee else ""))
+
+
+def refuse_stores(b: FunctionText, function: Instance, node: Any) -> None:
+    """What a function of the library loads and stores through a pointer is not logged: atomic operations, memcpy."""
+    if any(isinstance(type_, Pointer) for type_ in function.parameters):
+        raise b.refuse(f"a kernel that calls {function.node.name} cannot be recorded", node)
 
 
 def recording_of(b: FunctionText) -> Recording:

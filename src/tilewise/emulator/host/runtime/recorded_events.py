@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.host.lower.recording import NO_ROW, Site, SiteKind
+from tilewise.emulator.host.lower.recording import GUESSED, NO_ROW, Site, SiteKind
 from tilewise.emulator.host.runtime.recorded_kernel import Recorded, RecordedKernel
 from tilewise.emulator.machine.events import COLUMNS, NONE, EventKind, Events
 from tilewise.emulator.parse.types import Array, innermost
@@ -126,7 +126,7 @@ def _block(
     array = np.where(access, _arrays(log, arrays, sites), -1)
     shared = access & np.array([a.shared for a in arrays] or [False])[array]
     row, col, outside = _places(log, arrays, array)
-    lead = np.array([leads.get(s.dimension, 0) for s in sites], np.int64)[log["site"]]
+    lead = np.array([leads.get(s.dimension.lstrip(GUESSED), 0) for s in sites], np.int64)[log["site"]]
     pitch = _of(arrays, "pitch", array)
     known = access & (lead > 0) & (log["row"] != NO_ROW) & (pitch > 0)
     requested_row = np.where(known, log["row"], row)

@@ -17,6 +17,7 @@ from tilewise.emulator.host.target.webassembly import linked_module
 from tilewise.errors import EngineError, LimitError
 
 SIZE = 16 << 20  # bytes of a program's memory: half of them are the card's
+LEVEL = 1  # of optimisation: 2 takes a third longer, and V8 optimises the module again
 STACK = 1 << 20  # for variables that LLVM keeps in memory
 MOST = 1 << 30
 JOINED = 8  # cells of zeros between two pieces of the image that are not worth a piece of their own
@@ -53,7 +54,7 @@ class Standalone:
     def load(
         self, text: str, symbols: dict[str, int], entry: str, kinds: tuple[str, ...], level: int = 2, wide: bool = False
     ) -> Callable[..., Any]:
-        self.module = linked_module(text, entry, lambda size: self.reserve(size)[0], level)
+        self.module = linked_module(text, entry, lambda size: self.reserve(size)[0], LEVEL)
 
         def call(*_: Any) -> Any:
             raise EngineError("a module for another host does not run here")

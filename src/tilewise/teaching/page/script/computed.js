@@ -3,7 +3,7 @@
 class Computed extends Run {
   constructor(machine, { shape, seed, drops, tile, schedule }) {
     const began = performance.now();
-    const operands = operandsOf(shape, seed);
+    const operands = operandsOf(shape, seed, machine.given.matrices);
     const bits = (names) => names.reduce((sum, name) => sum | (1 << settings.compute.drops.findIndex((drop) => drop.name === name)), 0);
     const made = machine.launch(shape, operands, bits(drops));
     const sites = sitesOf(machine.given, made.arrays);

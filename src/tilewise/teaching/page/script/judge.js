@@ -21,6 +21,7 @@ function suspicious(made, sites) {
     made.arrays.forEach((array, a) => { if (array.shared) { cells[a].writer.fill(-1); cells[a].reader.fill(-1); } });
     for (let i = first; i < last; i++) {
       const site = sites[made.words[ENTRY * i + 5]];
+      if (site.kind === SITE.UNSET) found.add(block);
       if (site.kind > SITE.BARRIER || site.hidden || site.kind === SITE.SUM) continue;
       const thread = made.words[ENTRY * i + 6];
       if (site.kind === SITE.BARRIER) { epochs[thread] += 1; barriers += 1; continue; }
@@ -53,9 +54,16 @@ function suspicious(made, sites) {
   return { found, counters, raced };
 }
 
+// The subscripts of a cell: row and column in a matrix, one for each dimension of a __shared__ array.
+function placeOf({ array, cell, row, col }) {
+  if (!array.shared || array.dims.length < 3) return array.pitch ? [row, col] : [cell];
+  let rest = cell;
+  return array.dims.toReversed().map((length) => { const at = rest % length; rest = Math.floor(rest / length); return at; }).reverse();
+}
+
 // An access that leaves its row or its matrix, but stays in the allocation.
-function leaves({ array, cell, outside, wanted }) {
-  if (!wanted || outside || array.rows === undefined) return false;
+function leaves({ array, cell, outside, wanted, guessed }) {
+  if (!wanted || guessed || outside || array.rows === undefined) return false;
   const [row, col] = wanted;
   return row < 0 || row >= array.rows || col < 0 || col >= array.cols || row * array.pitch + col !== cell;
 }
@@ -88,6 +96,7 @@ class Judge {
       const site = sites[step.site];
       if (site.kind === SITE.BARRIER) { this.barrier(step, phase, after); continue; }
       if (site.kind === SITE.SUM) continue;
+      if (site.kind === SITE.UNSET) { this.unset(site, step, phase); continue; }
       const cells = step.entries.map((i) => ({ i, block: made.words[ENTRY * i + 7], thread: made.words[ENTRY * i + 6], party: this.party(i), ...cellOf(made, site, i) }));
       const { shared } = cells[0].array;
       if (site.statement && (!now || now.place !== step.place || now.statement !== site.statement)) {
@@ -112,7 +121,7 @@ class Judge {
     const inside = [];
     for (const at of cells) {
       const touch = (asked, reached) => ({ block: at.block, thread: at.thread, phase, asked, reached });
-      const place = at.array.pitch ? [at.row, at.col] : [at.cell];
+      const place = placeOf(at);
       if (at.outside) this.add('out-of-bounds', site.line, at.array.name, { access }, touch(shared ? [at.cell] : at.wanted ?? place, null));
       else {
         if (leaves(at)) this.add('silent-overrun', site.line, at.array.name, { access }, touch(at.wanted, place));
@@ -123,6 +132,14 @@ class Judge {
       }
     }
     if (inside.length) this.state[inside[0].number][write ? 'write' : 'read'](this, site, inside, access);
+  }
+
+  // A register that is read before it has a value.
+  unset(site, step, phase) {
+    for (const i of step.entries) {
+      const [thread, block] = this.made.words.slice(ENTRY * i + 6, ENTRY * i + 8);
+      this.add('uninitialised-read', site.line, site.name, { access: 'register' }, { block, thread, phase, asked: [], reached: [] });
+    }
   }
 
   // Threads that are not here and go on: they never reach this barrier.
@@ -159,7 +176,8 @@ class Judge {
 
   wrongCells(operands, held) {
     const [m, k, n] = this.made.shape;
-    const tolerance = TOLERANCE[this.made.arrays.find((array) => array.role === 'P').dtype];
+    const { dtype } = this.made.arrays.find((array) => array.role === 'P');
+    const tolerance = TOLERANCE[dtype];
     const wrong = [];
     for (let row = 0; row < m; row++) {
       for (let col = 0; col < n; col++) {
@@ -170,7 +188,7 @@ class Judge {
           expected += part; scale += Math.abs(part);
         }
         const found = held[row * n + col];
-        const right = tolerance ? Math.abs(found - expected) <= tolerance * scale : found === (expected | 0) || found === expected;
+        const right = tolerance ? Math.abs(found - expected) <= tolerance * scale : wholeIs(found, expected, dtype);
         if (!right) wrong.push({ cell: [row, col], held: found, expected });
       }
     }
@@ -205,6 +223,15 @@ class Judge {
     const order = [...this.found.values()].sort((a, b) => a.line - b.line || a.kind.localeCompare(b.kind));
     return order.map((f) => ({ ...f, sentences: Object.fromEntries(Object.keys(settings.languages).map((code) => [code, sentenceOf(this.run, f, code)])) }));
   }
+}
+
+// A sum of integers that does not fit wraps, or is clipped.
+function wholeIs(found, expected, dtype) {
+  const bits = Number(dtype.replace(/\D/g, ''));
+  const [low, high] = dtype.startsWith('u') ? [0, 2 ** bits - 1] : [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1];
+  const wrapped = expected - 2 ** bits * Math.floor((expected - low) / 2 ** bits);
+  const clipped = [low, -high].some((least) => found === Math.min(high, Math.max(least, expected)));
+  return found === wrapped || ((expected <= low || expected > high) && clipped);
 }
 
 // The last writer and readers of each cell of an array: in shared memory of one instance for each block.

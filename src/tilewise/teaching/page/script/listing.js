@@ -33,11 +33,26 @@ function markLines(host, rows, run, state) {
     row.classList.toggle('here', here);
     if (here) row.setAttribute('aria-current', 'step'); else row.removeAttribute('aria-current');
   }
-  const first = rows.find((row) => now.has(row.value));
-  if (first && first.offsetParent) {
-    const last = rows.findLast((row) => now.has(row.value) && row.offsetParent);
-    const top = first.getBoundingClientRect().top - host.getBoundingClientRect().top;
-    const bottom = last.getBoundingClientRect().bottom - host.getBoundingClientRect().top;
-    if (top < 0 || bottom > host.clientHeight) host.scrollTop += top - host.clientHeight / 3;
+  const places = placesOf(host, rows);
+  const marked = rows.map((row, i) => (now.has(row.value) ? places.rows[i] : null)).filter(Boolean);
+  if (!marked.length) return;
+  const [top, bottom] = [marked[0].top, marked.at(-1).bottom];
+  if (top >= places.at && bottom <= places.at + places.high) return;
+  places.at = Math.max(0, top - places.high / 3);
+  requestAnimationFrame(() => { host.scrollTop = places.at; }); // with the frame's layout, not with one of its own
+}
+
+// Where the rows lie, measured when the layout changes or the folded text opens: to measure in a step would lay out the
+// pictures twice.
+function placesOf(host, rows) {
+  const open = host.querySelector('details')?.open ?? false;
+  if (host.places?.layout !== app.layout || host.places.open !== open) {
+    if (!host.places) host.addEventListener('scroll', () => { host.places.at = host.scrollTop; }, { passive: true });
+    const start = host.getBoundingClientRect().top - host.scrollTop;
+    const edge = (row) => { const { top, bottom } = row.getBoundingClientRect(); return { top: top - start, bottom: bottom - start }; };
+    host.places = {
+      layout: app.layout, open, high: host.clientHeight, at: host.scrollTop, rows: rows.map((row) => (row.offsetParent ? edge(row) : null)),
+    };
   }
+  return host.places;
 }

@@ -19,6 +19,7 @@ const ARRAYS = {
 };
 const NUMBERS = {
   fabs: Math.abs, fmax: Math.max, fmin: Math.min, fmod: (a, b) => a % b, exp2: (x) => 2 ** x, exp10: (x) => 10 ** x,
+  fma: (a, b, c) => a * b + c, round: (x) => Math.sign(x) * Math.floor(Math.abs(x) + 0.5),
   rint: (x) => { const r = Math.round(x); return r - x === 0.5 && r % 2 ? r - 1 : r; },
 };
 function numeric(name) {
@@ -121,11 +122,21 @@ class Machine {
 }
 
 // M counts 1, 2, 3, … and N goes on at the next ten, as in the recorded runs; `seed` gives small random numbers.
-function operandsOf([m, k, n], seed) {
-  if (seed === null) {
-    const start = Math.floor((m * k) / 10) * 10 + 11;
-    return { M: Array.from({ length: m * k }, (_, i) => i + 1), N: Array.from({ length: k * n }, (_, i) => start + i) };
+function operandsOf(shape, seed, matrices) {
+  const drawn = seed === null ? counted(shape) : random(shape, seed);
+  for (const role of ['M', 'N']) {
+    const { dtype } = matrices[role];
+    drawn[role] = Array.from(dtype.includes('int64') ? drawn[role] : ARRAYS[dtype].from(drawn[role]));
   }
+  return drawn;
+}
+
+function counted([m, k, n]) {
+  const start = Math.floor((m * k) / 10) * 10 + 11;
+  return { M: Array.from({ length: m * k }, (_, i) => i + 1), N: Array.from({ length: k * n }, (_, i) => start + i) };
+}
+
+function random([m, k, n], seed) {
   let state = (seed + 1) * 2654435761 % 4294967296;
   const next = () => { state = (Math.imul(state, 1664525) + 1013904223) >>> 0; return state / 4294967296; };
   const draw = () => (Math.floor(next() * 16) + 1) * (next() < 0.5 ? -1 : 1);

@@ -1,14 +1,14 @@
 // One block's log in the order of lockstep execution: events in columns, and the frames of the explanation. The log has
 // the events thread by thread; its marks say in which iteration of which loop, and in which call, each one happened.
 
-const SITE = { READ: 0, WRITE: 1, SUM: 2, BARRIER: 3, LOOP: 4, ITERATION: 5, CALL: 6, LEAVE: 7 };
+const SITE = { READ: 0, WRITE: 1, SUM: 2, BARRIER: 3, LOOP: 4, ITERATION: 5, CALL: 6, LEAVE: 7, UNSET: 8 };
 const NO_ROW = -(2 ** 31);
 
 // What the text says about each site, with the number of the array that it names.
 function sitesOf(given, arrays) {
   const numbers = new Map(arrays.map((array, i) => [array.name, i]));
   const known = given.sites.map(([kind, line, statement, name, array, dimension, carried]) => ({
-    kind, line, statement, name, dimension, carried: Boolean(carried), hidden: array === 'tilewise_drops',
+    kind, line, statement, name, dimension: dimension.replace('~', ''), guessed: dimension.startsWith('~'), carried: Boolean(carried), hidden: array === 'tilewise_drops',
     array: numbers.get(array) ?? -1,
   }));
   return known;
@@ -41,7 +41,7 @@ function placeEntries(made, sites, root, first, last) {
     if (site.hidden || (site.kind === SITE.BARRIER && made.without?.has(made.words[ENTRY * i + 4] - 1))) continue;
     const places = open[made.words[ENTRY * i + 6]];
     const top = places[places.length - 1];
-    if (site.kind <= SITE.BARRIER) {
+    if (site.kind <= SITE.BARRIER || site.kind === SITE.UNSET) {
       const there = top.place.entries.get(number);
       if (there) there.push(i); else top.place.entries.set(number, [i]);
     } else if (site.kind === SITE.LOOP) places.push({ place: top.place, loop: number, count: -1 });
@@ -81,7 +81,7 @@ function cellOf(made, site, i) {
   const cell = Math.floor((address - array.address) / array.size);
   const row = array.pitch ? Math.floor(cell / array.pitch) : 0;
   const col = cell - row * array.pitch;
-  const at = { number, array, cell, row, col, outside: cell < 0 || cell >= array.count, wanted: null };
+  const at = { number, array, cell, row, col, outside: cell < 0 || cell >= array.count, wanted: null, guessed: site.guessed };
   const lead = made.leads[site.dimension];
   const requested = made.words[ENTRY * i + 4];
   if (lead > 0 && requested !== NO_ROW && array.pitch) at.wanted = [requested, cell - requested * lead];
@@ -122,7 +122,7 @@ function orderedBlock(run, made, sites, number, asRun) {
   for (const step of asRun ? asTheyRan(made, steps) : steps) {
     const site = sites[step.site];
     for (const i of step.entries) {
-      const kind = kindOf(made, sites, site, i, linked);
+      const kind = site.kind === SITE.UNSET ? null : kindOf(made, sites, site, i, linked);
       if (kind === null) continue;
       rows.push(c.kind.length);
       cuts.push(step.cut);
