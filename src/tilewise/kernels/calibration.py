@@ -60,6 +60,12 @@ def corrected_seconds(plan: Timed, known: Regressors | None = None) -> float:
     return max(plan.floor, predicted * math.exp(min(fit.most, max(fit.least, error))))
 
 
+def least_corrected(seconds: float, machine: Machine, kernel: str) -> float:
+    """A lower bound of what expected seconds may be corrected to."""
+    fit = machine.tuned.fits.get(kernel) if machine.tuned else None
+    return seconds * math.exp(min(0.0, fit.least)) if fit else seconds
+
+
 def calibrated(plan: Plan) -> Plan:
     """The plan with its expected time corrected."""
     seconds = corrected_seconds(plan)
