@@ -117,7 +117,7 @@ int main() {
     [
         (("", ""), []),
         (("__syncthreads();", ""), ["race"]),
-        (("copy16(b + i,", "copy16(b + i + 4,"), ["out-of-bounds"]),
+        (("copy16(b + i,", "copy16(b + i + 4,"), ["out-of-bounds", "uninitialised-read"]),
     ],
 )  # fmt: skip
 def test_asynchronous_copies_by_addresses_of_shared_memory(tmp_path, change, found):
