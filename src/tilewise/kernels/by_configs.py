@@ -23,10 +23,6 @@ class ByConfigs(Family):
 
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, Any]:
         """The least expected seconds, and their configuration; `kernel`: requested by name."""
-        return self.search(problem, machine)
-
-    def search(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
-        """The same where it does not matter whether the kernel was requested."""
         timed = ((self.seconds(config, problem, machine), config) for config in self.configurations(problem, machine))
         return min(timed, key=itemgetter(0))
 
@@ -175,7 +171,7 @@ class Tabled(ByConfigs):
     def tables(self, problem: Problem, machine: Machine) -> Sequence[Table]:
         return self.model.tables(problem, machine)
 
-    def search(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
+    def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, Any]:
         return chosen(self.tables(problem, machine), problem)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:

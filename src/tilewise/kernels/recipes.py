@@ -17,7 +17,7 @@ from tilewise.kernels.shared.dependent_launch import early
 from tilewise.kernels.shared.placed import Operands, Scales, members, operands_of, own_stack, workspace
 from tilewise.kernels.transforms.as_reals import AsReals
 from tilewise.kernels.transforms.pack import copies, packed
-from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
+from tilewise.kernels.transforms.sums import add_parts, epilogue_argument
 
 
 @lru_cache(maxsize=4096)

@@ -20,7 +20,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.simt_gemm.tiled.tiles import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
-from tilewise.kernels.transforms.split_k import MANY_PIECES
+from tilewise.kernels.transforms.sums import MANY_PIECES
 
 H200 = KNOWN_CARDS["h200"]
 SMALL = replace(H200, units=2)  # so that small products fill it

@@ -126,10 +126,10 @@ class DirectHalf(HalvesAnywhere):
 
     model: ClassVar = half
 
-    def search(self, problem: Problem, machine: Machine) -> tuple[float, half.HalfTile]:
+    def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, half.HalfTile]:
         if not _is_single(problem):
-            return ByConfigs.search(self, problem, machine)
-        seconds, config = super().search(problem, machine)
+            return ByConfigs.best(self, problem, machine)
+        seconds, config = super().best(problem, machine)
         return half.SINGLE.one_launch * seconds, config
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[half.HalfTile]:

@@ -18,12 +18,11 @@ from tilewise.kernels.mma_gemm.sliced_k import model as sliced
 from tilewise.kernels.mma_gemm.text import render_direct_half, render_half_dots, render_short_k, render_sliced
 from tilewise.kernels.shared.groups import most_tiles, walk_launch
 from tilewise.kernels.shared.layouts import along_k
-from tilewise.kernels.shared.placed import Operands, Placed
-from tilewise.kernels.shared.reach import reach_of
+from tilewise.kernels.shared.placed import Operands, Placed, reach_of
 from tilewise.kernels.shared.stack_launches import stack_launches
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.structs import struct_of
-from tilewise.kernels.transforms.split_k import epilogue_argument
+from tilewise.kernels.transforms.sums import epilogue_argument
 from tilewise.kernels.transforms.transpose import Lines, transposing
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from itertools import product
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.core.problem import Layout, Problem, row_major
-from tilewise.core.recipe import Address, Scratch
+from tilewise.core.recipe import Address, Argument, Scratch, structure
 from tilewise.kernels.shared.layouts import contiguous_lines
 
 
@@ -99,6 +100,18 @@ def workspace(rows: int, cols: int, stack: tuple[int, ...], dtype: DType, lead: 
     return Placed(
         scratch.take(rows * lead * members * dtype.itemsize), dtype, rows, cols, Layout(lead, 1, layout.stack)
     )
+
+
+class Reach(ctypes.Structure):
+    """The kernels' `Reach`: the extent of a stack in memory, inside which kernels read unaligned rows by 16 bytes."""
+
+    _fields_ = (("low", ctypes.c_longlong), ("high", ctypes.c_longlong))
+
+
+def reach_of(x: Placed, step: int, members: int) -> Argument:
+    lines, length, lead = x.lines
+    last = (members - 1) * step
+    return structure(Reach, min(0, last), max(0, last) + (lines - 1) * lead + length)
 
 
 def own_stack(x: Placed, stack: tuple[int, ...]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.simt_gemm.skinny import SkinnyTile, skinny_pieces, skinny_tile
 from tilewise.kernels.simt_gemm.text import skinny_text
-from tilewise.kernels.transforms.split_k import combine
+from tilewise.kernels.transforms.sums import combine
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:

@@ -224,7 +224,7 @@ class BulkLines(Tabled):
 
     model: ClassVar = bulk_search
 
-    def search(self, problem: Problem, machine: Machine) -> tuple[float, bulk.BulkConfig]:
+    def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, bulk.BulkConfig]:
         return fastest(bulk_search.tables(problem, machine, bulk_search.MOST_CUTS), problem.largest)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:

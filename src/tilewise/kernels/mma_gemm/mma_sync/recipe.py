@@ -17,8 +17,7 @@ from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.stacked import Runs, stacked
 from tilewise.kernels.shared.triangle import tiles_of
 from tilewise.kernels.transforms.realign import Realigned, realign_launches, scratch_bytes
-from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
-from tilewise.kernels.transforms.sums import sum_of
+from tilewise.kernels.transforms.sums import add_parts, epilogue_argument, sum_of
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:

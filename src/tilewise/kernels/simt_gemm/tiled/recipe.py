@@ -26,7 +26,7 @@ from tilewise.kernels.simt_gemm.tiled.model import KERNEL, Choice, Tail, k_each,
 from tilewise.kernels.simt_gemm.tiled.text import JOINED, PACK_LINES, Form, pack_text, render_join, render_plain
 from tilewise.kernels.simt_gemm.tiled.texts import common_vectors, with_stack_loop
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
-from tilewise.kernels.transforms.split_k import combine
+from tilewise.kernels.transforms.sums import combine
 
 GUARDED_WAVES = 4  # of blocks of a guarded stack, which loop over its members
 

@@ -18,7 +18,7 @@ from tilewise.kernels.shared.delegated import AnyStep, Fallback
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import Size
-from tilewise.kernels.transforms.split_k import combine
+from tilewise.kernels.transforms.sums import combine
 from tilewise.kernels.wgmma_gemm.bf16x6.model import DEPTH, KERNEL, LINES, SplitConfig, plane_bytes, runs_of, slab_of
 from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split
 

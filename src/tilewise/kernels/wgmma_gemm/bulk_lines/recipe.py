@@ -7,8 +7,7 @@ import ctypes
 from tilewise.core.plan import Plan
 from tilewise.core.recipe import Launch, Scratch, structure
 from tilewise.kernels.shared.layouts import along_k
-from tilewise.kernels.shared.placed import Operands
-from tilewise.kernels.shared.reach import reach_of
+from tilewise.kernels.shared.placed import Operands, reach_of
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import (

@@ -10,7 +10,7 @@ from tilewise.core.recipe import Address, Argument, Launch, Scratch, TensorMap, 
 from tilewise.kernels.shared.placed import Operands, Placed, Scales, members
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import NO_MAP, Size, row_classes
-from tilewise.kernels.transforms.split_k import combine
+from tilewise.kernels.transforms.sums import combine
 from tilewise.kernels.transforms.transpose import Lines, transposing
 from tilewise.kernels.wgmma_gemm.k_major.model import (
     KERNEL,

@@ -14,7 +14,7 @@ from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import NO_MAP
-from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
+from tilewise.kernels.transforms.sums import add_parts, epilogue_argument
 from tilewise.kernels.transforms.transpose import transposing
 from tilewise.kernels.wgmma_gemm.bf16x6.model import LINES as PADDED
 from tilewise.kernels.wgmma_gemm.bf16x6.model import plane_bytes

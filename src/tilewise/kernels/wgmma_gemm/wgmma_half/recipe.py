@@ -15,7 +15,7 @@ from tilewise.kernels.shared.stacked import GRID_LIMIT, Levels
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import NO_MAP, half_map, half_map_of, row_classes
 from tilewise.kernels.transforms.realign import Realigned, realign_launches, scratch_bytes
-from tilewise.kernels.transforms.split_k import add_parts, epilogue_argument
+from tilewise.kernels.transforms.sums import add_parts, epilogue_argument
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes
 from tilewise.kernels.wgmma_gemm.wgmma_half.grouped import phases_of, waves_of
 from tilewise.kernels.wgmma_gemm.wgmma_half.model import KERNEL

@@ -11,8 +11,7 @@ from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.problem import Groups
 from tilewise.kernels.shared.groups import in_text, render_walk
 from tilewise.kernels.transforms.realign import render_realign
-from tilewise.kernels.transforms.split_k import of_pairs
-from tilewise.kernels.transforms.sums import render_add_parts
+from tilewise.kernels.transforms.sums import of_pairs, render_add_parts
 from tilewise.kernels.wgmma_gemm.wgmma_half.alignment_classes import IN_STACKS, N_BY_CLASSES
 from tilewise.kernels.wgmma_gemm.wgmma_half.text import (
     render_deinterleave,
