@@ -107,6 +107,33 @@ def test_shape_tile_and_values_change_in_the_page_and_the_link_leads_back(browse
     assert browser.hash() == link
 
 
+def test_a_step_is_predicted_before_it_is_shown(browser, pages):
+    _, address = pages("course")
+    browser.open(f"{address}#shape=5x6x7&block=1,1&predict=1&thread=1,0")
+    browser.press("right")
+    assert browser.title() == "What comes next?"
+    assert "Which cell of M does thread (x 1, y 0) load next?" in browser.text(".caption")
+    assert browser.js("return document.querySelectorAll('.shared [data-cell]').length") == 0
+    point = """
+      const host = document.querySelector('.matrices'); const svg = host.querySelector('svg').getBoundingClientRect();
+      const [role, row, col] = arguments; const { at, cell } = host.layout;
+      const where = { clientX: svg.left + at[role][0] + (col + .5) * cell, clientY: svg.top + at[role][1] + (row + .5) * cell, bubbles: true };
+      host.dispatchEvent(new MouseEvent('mousemove', where)); host.dispatchEvent(new MouseEvent('click', where));
+    """  # noqa: E501
+    browser.js(point, "M", 2, 1)
+    assert "Right: M[2][1]." in browser.text(".caption")
+    assert browser.title() == "Phase 0: load the tile of M into tileMs"
+    browser.press("right")
+    browser.js(point, "N", 0, 0)
+    assert "Not N[0][0]: N[0][3]." in browser.text(".caption")
+    browser.press("right")  # a barrier asks nothing
+    assert browser.title() != "What comes next?"
+    browser.press("home")
+    browser.press("right")
+    browser.press("right")
+    assert browser.title() == "Phase 0: load the tile of M into tileMs"
+
+
 def test_a_computed_run_of_64_is_fast_enough_to_step_through(browser, pages):
     _, address = pages("course")
     browser.open(f"{address}#shape=64x64x64&tile=16&block=2,3&phase=3&step=2")

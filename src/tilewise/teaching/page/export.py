@@ -18,8 +18,8 @@ STYLES = ("style.css", "panes.css", "lecture.css")
 SCRIPTS = (
     "messages", "trace", "replay", "machine", "ordered", "judge", "computed",
     "svg", "matrices", "shared", "threads", "listing", "counters", "caption",
-    "findings", "traffic", "warps", "memory", "time", "roofline", "lens", "story", "pane", "flights", "align",
-    "controls", "editor", "live", "main",
+    "findings", "traffic", "warps", "memory", "time", "roofline", "lens", "story", "predict", "pane", "flights",
+    "align", "controls", "editor", "live", "main",
 )  # fmt: skip
 NOT_OF_PAGES = (
     "check.", "verdict.", "run.", "grade.", "learn.", "hover.", "hint.", "table.", "kind.", "finding.", "wrong.",

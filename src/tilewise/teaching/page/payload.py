@@ -1,4 +1,4 @@
-"""Traces in the page's format: JSON of events and frames, deflated, in base64."""
+"""Traces in the page's format: JSON of events, deflated, in base64."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any
 
 from tilewise.i18n.messages import LANGUAGES
-from tilewise.teaching.page.frames import frames_of
 from tilewise.teaching.trace import TraceData
 from tilewise.teaching.trace.findings_text import sentence_of, wrong_cells_of
 
@@ -43,14 +42,6 @@ def packed(document: Any) -> str:
 
 def scene_json(scene: Scene) -> dict[str, Any]:
     document = scene.trace.to_json()
-    document["frames"] = {}
-    for block in scene.trace.blocks:
-        frames = frames_of(scene.trace.events.where(scene.trace.events.block == block))
-        document["frames"][str(block)] = {
-            "first": [f.first for f in frames],
-            "stage": [f.stage for f in frames],
-            "phase": [f.phase for f in frames],
-        }
     for found, finding in zip(scene.trace.findings, document["findings"], strict=True):
         finding["touches"] = finding["touches"][:8]  # the events have them all
         finding["sentences"] = {

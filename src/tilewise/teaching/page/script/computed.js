@@ -1,5 +1,7 @@
 // A run that the page computed: the interface of `Run`, with each block put in order when it is first shown.
 
+const WHOLE = 300_000; // entries of a log
+
 class Computed extends Run {
   constructor(machine, { shape, seed, drops, tile, schedule }) {
     const began = performance.now();
@@ -37,6 +39,11 @@ class Computed extends Run {
       this.known.set(number, made);
     }
     return this.known.get(number);
+  }
+
+  // All blocks in order, for what is asked of the whole grid; of a long log only those that were shown.
+  complete() {
+    if (this.made.count < WHOLE) for (const block of this.trace.blocks) this.block(block);
   }
 
   // What the blocks before this one stored to P, from the log alone.
@@ -96,7 +103,7 @@ function sceneFor(made, shape, drops, tile, operands, counters) {
       binding: settings.compute.binding, findings: [], counters: { ...counters, 'loads without tiles': 2 * m * k * n },
       source: withoutDrops(settings.compute.source, changed),
       shared: Object.fromEntries(made.arrays.filter((array) => array.shared).map((array) => [array.name, array.dims])),
-      events: Object.fromEntries(columns.map((name) => [name, []])), frames: {},
+      events: Object.fromEntries(columns.map((name) => [name, []])),
     },
   };
 }

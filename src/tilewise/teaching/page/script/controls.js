@@ -68,6 +68,10 @@ const walkButton = (app) => (app.story < 0 ? null : html('button', {
   type: 'button', id: 'walk', class: 'toggle plain', 'aria-pressed': String(app.walk), onclick: () => app.tell(!app.walk),
 }, say('control.walk')));
 
+const predictButton = (app) => html('button', {
+  type: 'button', id: 'predict', class: 'toggle plain', 'aria-pressed': String(predict.on), onclick: () => predict.toggle(app),
+}, say('predict.toggle'));
+
 const lectureButton = (app) => html('button', {
   type: 'button', id: 'lecture', class: 'toggle plain', 'aria-pressed': String(app.view.lecture), onclick: () => app.lecture(!app.view.lecture),
 }, say('control.lecture'));
@@ -110,7 +114,7 @@ function buildWhatIf(app) {
     type: 'checkbox', id: 'beside', checked: app.beside, disabled: !app.scene, onchange: (event) => app.putBeside(event.target.checked),
   }), html('span', {}, say('whatif.beside')));
   clear(host, html('h2', {}, say('whatif.title')), html('p', {}, say('whatif.text')),
-    html('div', { class: 'toggles', role: 'group', 'aria-label': say('whatif.title') }, settings.drops.filter((name) => app.has([name], null)).map(toggle), failing, computeControls(app)), beside);
+    html('div', { class: 'toggles', role: 'group', 'aria-label': say('whatif.title') }, settings.drops.filter((name) => app.has([name], null)).map(toggle), failing, computeControls(app), predictButton(app)), beside);
 }
 
 // The shape and the values, which the page computes with.

@@ -91,6 +91,7 @@ const app = {
   stageAt(position) { return this.frameAt(position)?.stage ?? 'start'; },
 
   go(position) {
+    if (predict.holds(this, position)) return;
     const forward = position === this.position + 1;
     this.position = Math.max(0, Math.min(this.timeline.length - 1, position));
     if (this.playing && this.position === this.timeline.length - 1 && !this.nextBlock) this.play(false);
@@ -222,6 +223,7 @@ const app = {
     if (this.seed !== null) parts.push(`seed=${this.seed}`);
     if (this.schedule) parts.push('schedule=1');
     if (this.walk) parts.push('walk=1');
+    if (predict.on) parts.push('predict=1');
     if (!this.view.lecture) parts.push('lecture=0');
     if (this.view.lens !== 'memory') parts.push(`lens=${this.view.lens}`);
     if (language !== settings.lang) parts.push(`lang=${language}`);
@@ -235,7 +237,7 @@ const app = {
       step: Number(given.get('step') ?? 0), lang: given.get('lang'), beside: given.get('beside') === '1',
       tile: given.has('tile') ? Number(given.get('tile')) : null, schedule: given.get('schedule') === '1', walk: given.get('walk') === '1',
       shape: shapeIn(given.get('shape')), seed: given.has('seed') ? Number(given.get('seed')) | 0 : null,
-      lecture: given.get('lecture') !== '0', lens: given.get('lens'),
+      predict: given.get('predict') === '1', lecture: given.get('lecture') !== '0', lens: given.get('lens'),
       drops: (given.get('drop') ?? '').split(',').filter((name) => settings.drops.includes(name)),
     };
   },
@@ -267,6 +269,7 @@ const app = {
     this.schedule = place.schedule && (this.failing >= 0 || this.computing);
     this.walk = place.walk && this.story >= 0;
     this.view.lecture = place.lecture;
+    predict.on = place.predict;
     if (place.lens in LENSES) this.view.lens = place.lens;
     this.panes = [];
     await this.open();

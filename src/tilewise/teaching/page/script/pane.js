@@ -53,12 +53,13 @@ class Pane {
   show(index) {
     const { run, view, parts } = this;
     const state = stateAt(run, this.block, Math.min(index, run.block(this.block).frames.length - 1));
-    const caption = captionOf(run, this.block, state, Math.min(view.thread, run.threads - 1));
+    let caption = captionOf(run, this.block, state, Math.min(view.thread, run.threads - 1));
     this.state = state;
     if (app.walk && state.frame && `walk.${state.index + 1}` in settings.messages.en) {
       caption.text = [say(`walk.${state.index + 1}`)];
       caption.title = `${say('walk.of', { step: state.index + 1, steps: 12 })} · ${caption.title}`;
     }
+    if (this === app.panes[0]) caption = predict.caption(run, caption);
     this.spoken = [caption.title, ...caption.text, ...caption.kinds.map((k) => k.text), caption.mine].filter(Boolean).join(' ');
     clear(this.caption,
       part('h2', { class: 'state' }, caption.title),

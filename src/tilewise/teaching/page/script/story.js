@@ -8,6 +8,7 @@ function storyOf(run, array, row, col) {
 }
 
 function readStory(run, array, row, col) {
+  if (run instanceof Computed) run.complete();
   const story = { loads: [], stores: [], uses: 0, users: new Set() };
   const c = run.columns;
   const held = new Map(); // block|shared cell -> whether it is this element now
@@ -70,7 +71,10 @@ function attachStories(host, note, pane) {
       if (row >= 0 && col >= 0 && row < rows && col < cols) { show(role, row, col); return; }
     }
   });
+  const answer = () => { if (pane.pointed) predict.answer(app, pane.pointed.role, [pane.pointed.row, pane.pointed.col]); };
+  host.addEventListener('click', answer);
   host.addEventListener('keydown', (event) => {
+    if (event.key === 'Enter') { answer(); return; }
     const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
     if (!move || !host.layout || event.shiftKey) return;
     event.preventDefault();

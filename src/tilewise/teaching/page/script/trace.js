@@ -50,12 +50,7 @@ class Run {
     if (!this.known.has(number)) {
       const rows = [];
       this.columns.block.forEach((block, i) => { if (block === number) rows.push(i); });
-      const cuts = this.trace.frames[number];
-      const frames = cuts.first.map((first, i) => ({
-        stage: cuts.stage[i],
-        phase: cuts.phase[i],
-        rows: rows.slice(first, cuts.first[i + 1] ?? rows.length),
-      }));
+      const frames = framesOf(this.columns, rows, rows.map((i) => this.columns.step[i]));
       for (const frame of frames) Object.assign(frame, lasting(this.columns, frame.rows));
       const made = { number, rows, frames };
       made.geometry = geometryOf(this, made);
