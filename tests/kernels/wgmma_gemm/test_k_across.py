@@ -17,6 +17,7 @@ from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.shared.text import kernel_text
 from tilewise.kernels.wgmma_gemm.k_major.model import ACROSS, TRANSPOSED, AcrossTile, KMajorConfig
 from tilewise.kernels.wgmma_gemm.k_major.recipe import maps_of_n
+from tilewise.kernels.wgmma_gemm.k_major.text import SPARE
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
@@ -60,7 +61,7 @@ extern "C" __global__ void loaded(
     __syncthreads();
     if (threadIdx.x < 128) return;
     unsigned words[16];
-    load_lines(words, first_of_lines(stage, misalignments, early));
+    load_words(words, first_word(stage, misalignments, early));
     for (int i = 0; i < 16; ++i) given[((int)threadIdx.x - 128) * 16 + i] = words[i];
 }
 extern "C" __global__ void stored(const float* given, float* P, long long ldp, int rows, int columns)
@@ -81,9 +82,11 @@ extern "C" __global__ void stored(const float* given, float* P, long long ldp, i
 
 def text_of(tile, apart, onto=False, boxed=False):
     defines = {"BLOCK_M": tile.rows, "BLOCK_N": tile.cols, "CLUSTER": tile.cluster, "BESIDE": int(tile.beside)}
-    defines |= {"APART": int(apart), "ONTO": int(onto), "BOXED": int(boxed)}
+    defines |= {"APART": int(apart), "ONTO": int(onto), "BOXED": int(boxed), "ALONG": 0, "FIRST_GROUP": 1}
+    defines |= {"PITCH": 4 * (tile.cols + SPARE[apart]), "BOX_BYTES": 32 * (tile.cols + SPARE[apart])}
     text = "\n".join(f"#define {name} {value}" for name, value in defines.items())
-    return text + STUBS + kernel_text("wgmma_gemm/k_major/k_across_columns.cuh") + KERNELS
+    files = "wgmma_gemm/register_lines.cuh", "wgmma_gemm/k_major/k_across_columns.cuh"
+    return text + STUBS + "".join(map(kernel_text, files)) + KERNELS
 
 
 def of_thread(thread):
