@@ -109,6 +109,45 @@ int main() {
 }
 """
 
+PRODUCER = r"""
+#include <cstdio>
+#include <cooperative_groups.h>
+#include <cuda/barrier>
+namespace cg = cooperative_groups;
+using barrier = cuda::barrier<cuda::thread_scope_block>;
+// one warp loads, three add up: two stages
+__global__ void k(const float* in, float* out, int n) {
+  __shared__ float s[2][96];
+  __shared__ barrier full[2], empty[2];
+  auto block = cg::this_thread_block();
+  if (block.thread_rank() < 2) { init(&full[block.thread_rank()], 128); init(&empty[block.thread_rank()], 128); }
+  block.sync();
+  if (threadIdx.x < 32) {
+    for (int p = 0; p < n; ++p) {
+      if (p >= 2) empty[p & 1].arrive_and_wait();  // FREE
+      for (int i = threadIdx.x; i < 96; i += 32)
+        cuda::memcpy_async(&s[p & 1][i], &in[p * 96 + i], sizeof(float), full[p & 1]);
+      barrier::arrival_token t = full[p & 1].arrive();
+    }
+  } else {
+    int i = threadIdx.x - 32; float sum = 0;
+    for (int p = 0; p < n; ++p) {
+      full[p & 1].arrive_and_wait();  // FILLED
+      sum += s[p & 1][95 - i];
+      if (p + 2 < n) empty[p & 1].arrive();
+    }
+    out[i] = sum;
+  }
+}
+int main() {
+  const int n = 7; float h[n * 96], *x, *y;
+  for (int i = 0; i < n * 96; ++i) h[i] = i;
+  cudaMalloc(&x, sizeof h); cudaMalloc(&y, 96 * 4); cudaMemcpy(x, h, sizeof h, cudaMemcpyHostToDevice);
+  k<<<1, 128>>>(x, y, n); cudaMemcpy(h, y, 96 * 4, cudaMemcpyDeviceToHost); printf("%g %g\n", h[0], h[95]);
+  cudaFree(x); cudaFree(y);
+}
+"""
+
 
 def run(tmp_path, text):
     path = tmp_path / "program.cu"
@@ -170,3 +209,14 @@ def test_copies_of_a_block_that_nobody_waits_for_end_with_it(tmp_path):
     )
     report = run(tmp_path, text.replace("mm<<<", "mm<<<dim3(n / T, n / T), dim3(T, T)>>>(m, q, p, n); mm<<<", 1))
     assert report.faults == []
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_one_warp_loads_for_three_through_barriers_of_their_own(tmp_path, waits):
+    """cuda::barrier counts arrivals; a phase that ends orders what was before it."""
+    given = (
+        PRODUCER if waits else PRODUCER.replace("full[p & 1].arrive_and_wait();  // FILLED", "full[p & 1].arrive();")
+    )
+    report = run(tmp_path, given if waits else given.replace("n = 7", "n = 2"))
+    assert [(f.kind.value, f.array) for f in report.faults] == ([] if waits else [("race", "s")])
+    assert not waits or report.output == "2681 2016\n"

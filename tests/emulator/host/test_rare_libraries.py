@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 
 from tilewise.emulator.host.options import Options
@@ -354,3 +356,62 @@ def test_unordered_containers_with_a_hash_of_the_program_and_references_in_wrapp
     report = run_program(path, capture=True)
     printed = "36 990 34 0\n1 35 43\n2 2.5 2\n2\n2\n2 1\n2 6\n1\n7\n2\n3\n"  # as g++ -std=c++17 has it
     assert (report.output, report.findings) == (printed, []), report.message
+
+
+DATES = r"""
+#include <cstdio>
+#include <ctime>
+int main() {
+  for (time_t t : {0l, 951782400l, 1000000000l, 1709251199l, -1l}) {
+    char text[200];
+    strftime(text, 200, "%Y-%m-%d %H:%M:%S %A %b %j %I%p %c|%F %T %D %e %u%%", gmtime(&t));
+    puts(text);
+    struct tm made = *localtime(&t);
+    if (mktime(&made) != t) puts("wrong");
+  }
+  char small[5]; time_t t = 0;
+  printf("%zu %zu %s", strftime(small, 4, "%Y", gmtime(&t)), strftime(small, 5, "%Y", gmtime(&t)), ctime(&t));
+}
+"""
+
+
+def test_dates(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(DATES)
+    made = run_program(path, [], Options(), capture=True).output.splitlines()
+    for text, seconds in zip(made, (0, 951782400, 1000000000, 1709251199, -1), strict=False):
+        moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+        assert text == moment.strftime(
+            "%Y-%m-%d %H:%M:%S %A %b %j %I%p %a %b %e %H:%M:%S %Y|%Y-%m-%d %H:%M:%S %m/%d/%y %e %u%%"
+        )
+    assert made[5:] == ["0 4 Thu Jan  1 00:00:00 1970"]
+
+
+CARD = r"""
+#include <cstdio>
+#include <cuda_fp16.h>
+#define MAX(a, b) (a > b ? a : b)
+__global__ void k(float* p) { p[1] = 1; }
+int main() {
+  enum { BYTES = MAX(sizeof(half) * 4096, sizeof(float) * 3000) };
+  cudaDeviceProp p; cudaGetDeviceProperties(&p, 0); int blocks; float* x;
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k, 64, 0);
+  printf("%zu %d %d %.0f %d %lu %g\n", p.sharedMemPerMultiprocessor >> 10, p.l2CacheSize >> 20, p.memoryBusWidth,
+         2.0 * p.memoryClockRate * (p.memoryBusWidth / 8) / 1e6, blocks, BYTES / 1024UL, __half2float(__habs(half(-2.0f))));
+  cudaMalloc(reinterpret_cast<void**>(&x), 4);
+  k<<<1, 1>>>(x); cudaDeviceSynchronize(); cudaFree(x);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("card", "said"), [("t4", "64 4 256 320 16"), ("a100", "164 40 5120 1555 32"), ("rtx4090", "100 72 384 1008 24")]
+)
+def test_a_card_has_its_own_memory_and_an_enumeration_is_a_number(tmp_path, card, said):
+    """The name of memory is the variable's, also within a cast; halves have operators, which an enumeration is not for."""
+    path = tmp_path / "program.cu"
+    path.write_text(CARD)
+    report = run_program(path, [], Options(card=card), capture=True)
+    assert report.output == f"{said} 11 2\n"
+    assert [f.kind.value for f in report.faults] == ["out-of-bounds"]
+    assert "x (4 bytes" in report.faults[0].message + report.faults[0].evidence

@@ -103,7 +103,7 @@ class CallCompiler(ClosureCompiler):
             return self.assertion((self.call_site or node).span)
         if name == "__accessed":  # its accesses count by themselves
             return Operand(types.VOID, lambda c: np.int32(0), pure=False)
-        if name in ("__async_copy", "__async_commit", "__async_wait"):  # `run` looks for missing waits
+        if name in ("__async_copy", "__async_commit", "__async_wait", "__async_phase"):  # `run` looks for missing waits
             self.copies_asynchronously = True
             return Operand(types.VOID, lambda c: np.int32(0), pure=False)
         if name == "printf":

@@ -149,7 +149,7 @@ def _one(
     string: Callable[[int], bytes], misused: Callable[[str], None], spec: str,
 ) -> bytes:  # fmt: skip
     tag, bits = argument
-    types = ("int", "unsigned int", "long", "unsigned long", "double", "pointer", "object of a class")
+    types = ("int", "unsigned int", "long", "unsigned long", "double", "pointer", "value of a class type")
     if kind in b"dioxXuc":
         if tag in (4, 6) or (tag == 5 and kind == b"c"):
             misused(f"{spec} is for integers, the argument is a {types[tag]}")

@@ -175,13 +175,21 @@ def operator_choice(p: SymbolTable, where: Environment, name: str, values: list[
     tried: list[tuple[Any, list[Any], Any]] = []
     if isinstance(getattr(first, "type", None), Record):
         tried.append((methods(p, first.type, name), values[1:], first))
-    tried.append(([(f, None, 0) for f in _free_operators(p, where, name, records)], values, None))
+    free = _free_operators(p, where, name, records)
+    if not any(isinstance(v.type, Record) for v in records):  # conversions of numbers are better than those to classes
+        free = [f for f in free if f.template or any(_is_enum(p, f, q) for q in f.parameters)]
+    tried.append(([(f, None, 0) for f in free], values, None))
     for candidates, given, receiver in tried:
         try:
             return choose(p, where, name, candidates, None, given, receiver)
         except NoMatch:
             continue
     return None
+
+
+def _is_enum(p: SymbolTable, function: tree.Function, parameter: tree.Parameter) -> bool:
+    type_ = p.resolve(parameter.type, surroundings(p, function, None))
+    return isinstance(type_.to if isinstance(type_, Reference) else type_, Enum)
 
 
 def _on_enums(p: SymbolTable, name: str) -> bool:

@@ -15,10 +15,10 @@ __host__ __device__ __nv_bfloat16 __double2bfloat16(double f) { return __float2b
 __host__ __device__ __nv_bfloat16 __int2bfloat16_rn(int n) { return __float2bfloat16((float)n); }
 __host__ __device__ float __bfloat162float(__nv_bfloat16 h) { return __bfloat16_value(h._bits); }
 #define __BFLOAT16_OPERATOR(op, name) __host__ __device__ __nv_bfloat16 operator op(__nv_bfloat16 a, __nv_bfloat16 b) { return __float2bfloat16(__bfloat162float(a) op __bfloat162float(b)); } \
-    __device__ __nv_bfloat16 name(__nv_bfloat16 a, __nv_bfloat16 b) { return __float2bfloat16(__bfloat162float(a) op __bfloat162float(b)); }
+    __host__ __device__ __nv_bfloat16 name(__nv_bfloat16 a, __nv_bfloat16 b) { return __float2bfloat16(__bfloat162float(a) op __bfloat162float(b)); }
 __BFLOAT16_OPERATOR(+, __hadd) __BFLOAT16_OPERATOR(-, __hsub) __BFLOAT16_OPERATOR(*, __hmul) __BFLOAT16_OPERATOR(/, __hdiv)
 __host__ __device__ __nv_bfloat16& operator+=(__nv_bfloat16& a, __nv_bfloat16 b) { a = a + b; return a; }
-__device__ __nv_bfloat16 __hfma(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) { return __float2bfloat16(fmaf(__bfloat162float(a), __bfloat162float(b), __bfloat162float(c))); }
+__host__ __device__ __nv_bfloat16 __hfma(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) { return __float2bfloat16(fmaf(__bfloat162float(a), __bfloat162float(b), __bfloat162float(c))); }
 struct __nv_bfloat162 { __nv_bfloat16 x, y; __host__ __device__ __nv_bfloat162() {} __host__ __device__ __nv_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) { x = a; y = b; } };
 typedef __nv_bfloat162 nv_bfloat162;
 __host__ __device__ __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) { return __nv_bfloat162(a, b); }

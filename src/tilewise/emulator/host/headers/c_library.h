@@ -317,12 +317,75 @@ void timersub(const struct timeval* a, const struct timeval* b, struct timeval* 
     difference->tv_usec = usec < 0 ? usec + 1000000 : usec;
 }
 double difftime(time_t a, time_t b) { return (double)(a - b); }
-struct tm* localtime(const time_t* t) { static struct tm x; return &x; }
-char* ctime(const time_t* t);
-size_t strftime(char* to, size_t size, const char* format, const struct tm* t) { if (size) to[0] = 0; return 0; }
+// the time zone is UTC; the civil date by counting from 1 March of year 0, in eras of 400 years
+struct tm* gmtime_r(const time_t* t, struct tm* x) {
+    long days = *t / 86400, rest = *t % 86400;
+    if (rest < 0) { rest += 86400; --days; }
+    x->tm_hour = rest / 3600; x->tm_min = rest / 60 % 60; x->tm_sec = rest % 60; x->tm_wday = (days % 7 + 11) % 7; x->tm_isdst = 0;
+    const long z = days + 719468, era = (z >= 0 ? z : z - 146096) / 146097, doe = z - era * 146097;
+    const long yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
+    x->tm_mday = doy - (153 * mp + 2) / 5 + 1; x->tm_mon = mp < 10 ? mp + 2 : mp - 10;
+    const long year = yoe + era * 400 + (x->tm_mon < 2), leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    x->tm_year = year - 1900; x->tm_yday = x->tm_mon < 2 ? doy - 306 : doy + 59 + leap;
+    return x;
+}
+struct tm* localtime_r(const time_t* t, struct tm* x) { return gmtime_r(t, x); }
+struct tm* gmtime(const time_t* t) { static struct tm x; return gmtime_r(t, &x); }
+struct tm* localtime(const time_t* t) { return gmtime(t); }
+time_t mktime(struct tm* x) {
+    long y = x->tm_year + 1900l + x->tm_mon / 12, m = x->tm_mon % 12;
+    if (m < 0) { m += 12; --y; }
+    y -= m < 2;
+    const long era = (y >= 0 ? y : y - 399) / 400, yoe = y - era * 400, doy = (153 * (m + (m > 1 ? -2 : 10)) + 2) / 5 + x->tm_mday - 1;
+    time_t t = ((era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468) * 24 + x->tm_hour) * 3600 + x->tm_min * 60l + x->tm_sec;
+    gmtime_r(&t, x);
+    return t;
+}
+size_t strftime(char* to, size_t size, const char* format, const struct tm* t) {
+    const char* days = "SundayMondayTuesdayWednesdayThursdayFridaySaturday";
+    const char* months = "JanuaryFebruaryMarchAprilMayJuneJulyAugustSeptemberOctoberNovemberDecember";
+    const int day[] = {0, 6, 12, 19, 28, 36, 42, 50}, month[] = {0, 7, 15, 20, 25, 28, 32, 36, 42, 51, 58, 66, 74};
+    size_t n = 0;
+    char part[64];
+    for (; *format; ++format) {
+        part[0] = *format; part[1] = 0;
+        if (*format == '%') {
+            const char c = *++format; const int hour = t->tm_hour % 12 ? t->tm_hour % 12 : 12;
+            if (c == 'Y') snprintf(part, 64, "%d", t->tm_year + 1900);
+            else if (c == 'F') snprintf(part, 64, "%d-%02d-%02d", t->tm_year + 1900, t->tm_mon + 1, t->tm_mday);
+            else if (c == 'T' || c == 'X') snprintf(part, 64, "%02d:%02d:%02d", t->tm_hour, t->tm_min, t->tm_sec);
+            else if (c == 'D' || c == 'x') snprintf(part, 64, "%02d/%02d/%02d", t->tm_mon + 1, t->tm_mday, t->tm_year % 100);
+            else if (c == 'R') snprintf(part, 64, "%02d:%02d", t->tm_hour, t->tm_min);
+            else if (c == 'j') snprintf(part, 64, "%03d", t->tm_yday + 1);
+            else if (c == 'e') snprintf(part, 64, "%2d", t->tm_mday);
+            else if (c == 'Z') snprintf(part, 64, "UTC");
+            else if (c == 'z') snprintf(part, 64, "+0000");
+            else if (c == 'p') snprintf(part, 64, "%s", t->tm_hour < 12 ? "AM" : "PM");
+            else if (c == 'u' || c == 'w') snprintf(part, 64, "%d", c == 'u' && !t->tm_wday ? 7 : t->tm_wday);
+            else if (c == 'a' || c == 'A') snprintf(part, 64, "%.*s", c == 'a' ? 3 : day[t->tm_wday + 1] - day[t->tm_wday], days + day[t->tm_wday]);
+            else if (c == 'b' || c == 'h' || c == 'B') snprintf(part, 64, "%.*s", c != 'B' ? 3 : month[t->tm_mon + 1] - month[t->tm_mon], months + month[t->tm_mon]);
+            else if (c == 'c') strftime(part, 64, "%a %b %e %T %Y", t);
+            else if (c == '%' || c == 0) part[1] = 0;
+            else if (c == 'n' || c == 't') part[0] = c == 'n' ? '\n' : '\t';
+            else snprintf(part, 64, "%02d", c == 'm' ? t->tm_mon + 1 : c == 'd' ? t->tm_mday : c == 'H' ? t->tm_hour : c == 'I' ? hour : c == 'M' ? t->tm_min : c == 'S' ? t->tm_sec : t->tm_year % 100);
+            if (c == 0) break;
+        }
+        const size_t length = strlen(part);
+        if (n + length >= size) return 0;
+        strcpy(to + n, part);
+        n += length;
+    }
+    if (size) to[n] = 0;
+    return n;
+}
+char* asctime(const struct tm* t) { static char text[64]; strftime(text, 64, "%c\n", t); return text; }
+char* ctime(const time_t* t) { return asctime(localtime(t)); }
 unsigned int sleep(unsigned int seconds);
 int usleep(unsigned int microseconds);
 int getpid() { return 4242; }
+#define SYS_gettid 186
+#define SYS_getpid 39
+long syscall(long number, ...) { return number == SYS_gettid || number == SYS_getpid ? getpid() : -1; }
 double omp_get_wtime() { return __now_ns() * 1e-9; }
 int omp_get_max_threads() { return 1; }
 int omp_get_num_threads() { return 1; }

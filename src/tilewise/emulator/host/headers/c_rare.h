@@ -106,10 +106,6 @@ int strcat_s(char* to, size_t size, const char* from) { if (strlen(to) + strlen(
 #define _snprintf snprintf
 #define _strdup strdup
 #define printf_s printf
-struct tm* gmtime(const time_t* t) { return localtime(t); }
-struct tm* localtime_r(const time_t* t, struct tm* to) { *to = *localtime(t); return to; }
-time_t mktime(struct tm* t) { return time(0); }
-char* asctime(const struct tm* t) { time_t now = time(0); return ctime(&now); }
 int nanosleep(const struct timespec* t, struct timespec* left) { return usleep((unsigned int)(t->tv_nsec / 1000)); }
 char* getcwd(char* to, size_t size) { if (to && size > 1) { to[0] = '.'; to[1] = 0; } return to; }
 int gethostname(char* to, size_t size) { strncpy(to, "localhost", size); return 0; }

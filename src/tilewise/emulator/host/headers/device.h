@@ -90,9 +90,6 @@ template <class T> __device__ T __ldca(const T* p) { return *p; }
 template <class T> __device__ T __ldcg(const T* p) { return *p; }
 template <class T> __device__ void __stcs(T* p, T v) { *p = v; }
 // what kernels call instead of the runtime's functions
-__device__ void* __device_memcpy(void* to, const void* from, size_t n) { for (size_t i = 0; i < n; ++i) ((char*)to)[i] = ((const char*)from)[i]; return to; }
-__device__ void* __device_memmove(void* to, const void* from, size_t n) { if ((char*)to <= (const char*)from) return __device_memcpy(to, from, n); while (n--) ((char*)to)[n] = ((const char*)from)[n]; return to; }
-__device__ void* __device_memset(void* to, int value, size_t n) { for (size_t i = 0; i < n; ++i) ((char*)to)[i] = (char)value; return to; }
 __device__ float __expf(float x) { return expf(x); }
 __device__ float __exp10f(float x) { return powf(10.0f, x); }
 __device__ float __logf(float x) { return logf(x); }
@@ -237,12 +234,20 @@ template <thread_scope S> struct pipeline {
 };
 __device__ pipeline<thread_scope_thread> make_pipeline() { return pipeline<thread_scope_thread>(); }
 template <size_t N> __device__ void pipeline_consumer_wait_prior(pipeline<thread_scope_thread>& p) { p._consumed = p._committed - N; __pipeline_wait_prior(N); }
-template <thread_scope S> struct barrier {  // of all threads of a block
-    __device__ int arrive() { __pipeline_commit(); return 0; }
-    __device__ void wait(int) { __pipeline_wait_prior(0); __wait(1); }
+template <thread_scope S> struct barrier {  // a copy that a thread issued before it arrives has arrived with it
+    int _expected, _arrived; unsigned long _phase;
+    typedef unsigned long arrival_token;
+    __device__ unsigned long arrive(int n = 1) {
+        __pipeline_commit(); __pipeline_wait_prior(0);
+        const unsigned long phase = _phase;
+        if ((_arrived += n) >= _expected) { _arrived = 0; ++_phase; __async_phase(); }
+        return phase;
+    }
+    __device__ void wait(unsigned long phase) const { while (_phase == phase) __wait(16); }
     __device__ void arrive_and_wait() { wait(arrive()); }
+    __device__ void arrive_and_drop() { --_expected; arrive(0); }
 };
-template <thread_scope S> __device__ void init(barrier<S>* b, int threads) {}
+template <thread_scope S> __device__ void init(barrier<S>* b, int threads) { b->_expected = threads; b->_arrived = 0; b->_phase = 0; }
 template <class T, class P> __device__ void memcpy_async(T* to, const T* from, size_t bytes, P& by) { __pipeline_memcpy_async(to, from, bytes); }
 template <class G, class T, class P> __device__ void memcpy_async(const G& g, T* to, const T* from, size_t bytes, P& by) {
     for (size_t i = g.thread_rank(); i < bytes / sizeof(T); i += g.size()) __pipeline_memcpy_async(to + i, from + i, sizeof(T));

@@ -23,26 +23,26 @@ __host__ __device__ __half __double2half(double f) { return __float2half((float)
 __host__ __device__ __half __int2half_rn(int n) { return __float2half((float)n); }
 __host__ __device__ float __half2float(__half h) { return __half_value(h._bits); }
 #define __HALF_OPERATOR(op, name) __host__ __device__ __half operator op(__half a, __half b) { return __float2half(__half2float(a) op __half2float(b)); } \
-    __device__ __half name(__half a, __half b) { return __float2half(__half2float(a) op __half2float(b)); }
+    __host__ __device__ __half name(__half a, __half b) { return __float2half(__half2float(a) op __half2float(b)); }
 __HALF_OPERATOR(+, __hadd) __HALF_OPERATOR(-, __hsub) __HALF_OPERATOR(*, __hmul) __HALF_OPERATOR(/, __hdiv)
 __host__ __device__ __half& operator+=(__half& a, __half b) { a = a + b; return a; }
-__device__ __half __hfma(__half a, __half b, __half c) { return __float2half(fmaf(__half2float(a), __half2float(b), __half2float(c))); }
-__device__ bool __hgt(__half a, __half b) { return __half2float(a) > __half2float(b); }
-__device__ bool __hlt(__half a, __half b) { return __half2float(a) < __half2float(b); }
+__host__ __device__ __half __hfma(__half a, __half b, __half c) { return __float2half(fmaf(__half2float(a), __half2float(b), __half2float(c))); }
+__host__ __device__ bool __hgt(__half a, __half b) { return __half2float(a) > __half2float(b); }
+__host__ __device__ bool __hlt(__half a, __half b) { return __half2float(a) < __half2float(b); }
 __host__ __device__ __half& operator-=(__half& a, __half b) { a = a - b; return a; }
 __host__ __device__ __half& operator*=(__half& a, __half b) { a = a * b; return a; }
 __host__ __device__ __half operator-(__half a) { __half h; h._bits = a._bits ^ 0x8000; return h; }
-__device__ bool __hge(__half a, __half b) { return __half2float(a) >= __half2float(b); }
-__device__ bool __hle(__half a, __half b) { return __half2float(a) <= __half2float(b); }
-__device__ bool __heq(__half a, __half b) { return __half2float(a) == __half2float(b); }
-__device__ __half __hmax(__half a, __half b) { return __float2half(fmaxf(__half2float(a), __half2float(b))); }
-__device__ __half __hmin(__half a, __half b) { return __float2half(fminf(__half2float(a), __half2float(b))); }
-__device__ __half __hneg(__half a) { return -a; }
-__device__ __half __habs(__half a) { __half h; h._bits = a._bits & 0x7fff; return h; }
-__device__ __half __ushort_as_half(unsigned short x) { return *(__half*)&x; }
-__device__ __half __short_as_half(short x) { return *(__half*)&x; }
-__device__ unsigned short __half_as_ushort(__half x) { return *(unsigned short*)&x; }
-__device__ short __half_as_short(__half x) { return *(short*)&x; }
+__host__ __device__ bool __hge(__half a, __half b) { return __half2float(a) >= __half2float(b); }
+__host__ __device__ bool __hle(__half a, __half b) { return __half2float(a) <= __half2float(b); }
+__host__ __device__ bool __heq(__half a, __half b) { return __half2float(a) == __half2float(b); }
+__host__ __device__ __half __hmax(__half a, __half b) { return __float2half(fmaxf(__half2float(a), __half2float(b))); }
+__host__ __device__ __half __hmin(__half a, __half b) { return __float2half(fminf(__half2float(a), __half2float(b))); }
+__host__ __device__ __half __hneg(__half a) { return -a; }
+__host__ __device__ __half __habs(__half a) { __half h; h._bits = a._bits & 0x7fff; return h; }
+__host__ __device__ __half __ushort_as_half(unsigned short x) { return *(__half*)&x; }
+__host__ __device__ __half __short_as_half(short x) { return *(__half*)&x; }
+__host__ __device__ unsigned short __half_as_ushort(__half x) { return *(unsigned short*)&x; }
+__host__ __device__ short __half_as_short(__half x) { return *(short*)&x; }
 __device__ __half hexp(__half a) { return __float2half(expf(__half2float(a))); }
 __device__ __half hlog(__half a) { return __float2half(logf(__half2float(a))); }
 __device__ __half hsqrt(__half a) { return __float2half(sqrtf(__half2float(a))); }
@@ -61,8 +61,8 @@ __host__ __device__ float __high2float(__half2 h) { return __half2float(h.y); }
 __host__ __device__ __half __low2half(__half2 h) { return h.x; }
 __host__ __device__ __half __high2half(__half2 h) { return h.y; }
 #define __HALF2_OPERATOR(op, name) __host__ __device__ __half2 operator op(__half2 a, __half2 b) { return __half2(a.x op b.x, a.y op b.y); } \
-    __device__ __half2 name(__half2 a, __half2 b) { return __half2(a.x op b.x, a.y op b.y); }
+    __host__ __device__ __half2 name(__half2 a, __half2 b) { return __half2(a.x op b.x, a.y op b.y); }
 __HALF2_OPERATOR(+, __hadd2) __HALF2_OPERATOR(-, __hsub2) __HALF2_OPERATOR(*, __hmul2) __HALF2_OPERATOR(/, __h2div)
-__device__ __half2 __hfma2(__half2 a, __half2 b, __half2 c) { return __half2(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)); }
-__device__ __half2 __hmax2(__half2 a, __half2 b) { return __half2(__hmax(a.x, b.x), __hmax(a.y, b.y)); }
+__host__ __device__ __half2 __hfma2(__half2 a, __half2 b, __half2 c) { return __half2(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)); }
+__host__ __device__ __half2 __hmax2(__half2 a, __half2 b) { return __half2(__hmax(a.x, b.x), __hmax(a.y, b.y)); }
 __device__ __half2 h2exp(__half2 a) { return __half2(hexp(a.x), hexp(a.y)); }

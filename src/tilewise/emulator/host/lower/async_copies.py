@@ -150,6 +150,12 @@ define internal void @async_commit() #0 {{
   store i32 %groups1, ptr %pgroups
   ret void
 }}
+define internal void @async_phase() #0 {{
+  %now = load i32, {clock}
+  %then = add i32 %now, 1
+  store i32 %then, {clock}
+  ret void
+}}
 define internal void @async_wait(i64 %pending) noinline #0 {{
 entry:
   %q = call ptr @async_queue()
@@ -199,7 +205,8 @@ def async_functions(p: Program, addresses: dict[str, str]) -> str:
 
 
 def lower_async(b: Builder, node: tree.Call) -> Value:
-    """__async_copy(to, from, bytes), __async_commit() or __async_wait(groups); without instrumentation nothing."""
+    """__async_copy(to, from, bytes), __async_commit(), __async_wait(groups) and __async_phase(), which is the end of a
+    phase of a cuda::barrier and counts as a barrier of the block. Without instrumentation nothing."""
     name = node.function.name.removeprefix("__")
     given = [rvalue(b, b.lower(n)) for n in node.arguments]
     if b.program.instrumented:

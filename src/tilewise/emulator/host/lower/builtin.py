@@ -92,7 +92,8 @@ def _variadic_count(b: Builder, node: tree.Call) -> Any:
 
 
 def _wait(b: Builder, node: tree.Call) -> Value:
-    """A barrier: 1 of the block, 2 of the warp, 4 of the warp's active threads; 8, of the grid, is interpreted."""
+    """A barrier: 1 of the block, 2 of the warp, 4 of the warp's active threads; 8, of the grid, is interpreted; 16 lets
+    other threads run."""
     if isinstance(node.arguments[0], tree.Number) and node.arguments[0].value == 8:
         raise b.refuse("a barrier of the whole grid is not compiled", node)
     kind = convert(b, b.lower(node.arguments[0]), types.INT)
@@ -124,7 +125,7 @@ BUILTIN = {
     "__builtin_fmax": _intrinsic("llvm.maxnum.f64", types.DOUBLE),
     "__builtin_fmaxf": _intrinsic("llvm.maxnum.f32", types.FLOAT),
     "__make": _make, "__unmake": _unmake, "__drop": _drop, "std::addressof": _addressof,
-    **dict.fromkeys(("__async_copy", "__async_commit", "__async_wait"), lower_async),
+    **dict.fromkeys(("__async_copy", "__async_commit", "__async_wait", "__async_phase"), lower_async),
     "__accessed": _accessed, "__wait": _wait, "__variadic": _variadic, "__variadic_count": _variadic_count,
 }  # fmt: skip
 

@@ -20,8 +20,6 @@ from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record
 from tilewise.emulator.sema.overload import NoMatch, choose, methods, no_match
 
-OF_MEMORY = {name: name.removeprefix("std::") for name in ("memcpy", "memmove", "memset", "std::memcpy", "std::memset")}
-
 
 def lower_call(b: Builder, node: tree.Call) -> Any:
     if b.lanes is not None:
@@ -32,8 +30,6 @@ def lower_call(b: Builder, node: tree.Call) -> Any:
         if node.function.name in INTERNAL and not b.library:
             raise b.refuse(f"{node.function.name} is internal to the library: a program cannot call it", node)
         return BUILTIN[node.function.name](b, node)
-    if b.program.device and isinstance(node.function, tree.Name):
-        node = _of_a_kernel(b, node, node.function)
     b.line = node.function.line or node.line or b.line
     line = b.line
     callee = _callee(b, node)
@@ -49,13 +45,6 @@ def lower_call(b: Builder, node: tree.Call) -> Any:
     if isinstance(pointer.type, Pointer) and isinstance(pointer.type.to, FunctionType):
         return _through_pointer(b, pointer, operands(b, node.arguments), node)
     raise b.refuse("this is not a function and cannot be called", node)
-
-
-def _of_a_kernel(b: Builder, node: tree.Call, name: tree.Name) -> tree.Call:
-    """memcpy and memset in kernels access the card's memory: device.h has them."""
-    if name.name not in OF_MEMORY or b.find(name.name) is not None or not b.is_library(name.name):
-        return node
-    return node.updated(function=name.updated(name=f"__device_{OF_MEMORY[name.name]}"))
 
 
 def _shuffles(callee: Overloads) -> bool:

@@ -164,10 +164,18 @@ next_thread:
   br i1 %more, label %thread, label %barrier
 barrier:
   %kinds = load i8, ptr @waiting
-  %parts = icmp uge i8 %kinds, 4
-  %warps = icmp uge i8 %kinds, 2
+  %parts_bit = and i8 %kinds, 4
+  %parts = icmp ne i8 %parts_bit, 0
+  %warps_bit = and i8 %kinds, 2
+  %warps = icmp ne i8 %warps_bit, 0
   %whole = select i1 %warps, i8 2, i8 1
-  %free = select i1 %parts, i8 4, i8 %whole
+  %stopped = select i1 %parts, i8 4, i8 %whole
+  %with_yields = or i8 %stopped, 16
+  %yields = icmp uge i8 %kinds, 16
+  %apart = icmp ne i8 %stopped, 1
+  %both = and i1 %yields, %apart
+  %woken = select i1 %yields, i8 16, i8 %stopped
+  %free = select i1 %both, i8 %with_yields, i8 %woken
 {tick}
   %any = icmp ne i8 %kinds, 0
   br i1 %any, label %release, label %done
@@ -175,14 +183,16 @@ release:
   %r = phi i64 [ 0, %barrier ], [ %r1, %release ]
   %here = getelementptr i8, ptr @states, i64 %r
   %old = load i8, ptr %here
-  %hit = icmp eq i8 %old, %free
+  %of_those = and i8 %old, %free
+  %hit = icmp ne i8 %of_those, 0
   %new = select i1 %hit, i8 0, i8 %old
   store i8 %new, ptr %here
   %r1 = add i64 %r, 1
   %rest = icmp ult i64 %r1, %n
   br i1 %rest, label %release, label %released
 released:
-  %left = xor i8 %kinds, %free
+  %kept = xor i8 %free, -1
+  %left = and i8 %kinds, %kept
   store i8 %left, ptr @waiting
   br label %round
 done:

@@ -41,11 +41,6 @@ def clock(s: Session) -> int:
     return (now(s) - START) // 1000 if not s.options.real_time else time.process_time_ns() // 1000
 
 
-@runtime("ctime")
-def ctime(s: Session, pointer: int) -> int:
-    return s.memory.constant(b"Tue Nov 14 22:13:20 2023\n\0")
-
-
 @runtime("sleep", "usleep")
 def sleep(s: Session, duration: int) -> int:
     return 0

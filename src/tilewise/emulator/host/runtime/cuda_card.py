@@ -69,11 +69,14 @@ NAMES = {
     900: ("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"),
     999: ("cudaErrorUnknown", "unknown error"),
 }
-MEMORY = {
-    "t4": 15843721216, "a10": 24 << 30, "a100": 42505273344, "rtx3060": 12 << 30, "rtx3090": 24 << 30,
-    "rtx4070": 12 << 30, "rtx4090": 25393692672, "rtx5090": 32 << 30, "l4": 24 << 30, "l40s": 48 << 30,
-    "h100": 84974239744, "h200": 150754820096, "b200": 180 << 30,
+MEMORY = {  # bytes, bits of its bus, MiB of L2 cache
+    "t4": (15843721216, 256, 4), "a10": (24 << 30, 384, 6), "a100": (42505273344, 5120, 40),
+    "rtx3060": (12 << 30, 192, 3), "rtx3090": (24 << 30, 384, 6), "rtx4070": (12 << 30, 192, 36),
+    "rtx4090": (25393692672, 384, 72), "rtx5090": (32 << 30, 512, 96), "l4": (24 << 30, 192, 48),
+    "l40s": (48 << 30, 384, 96), "h100": (84974239744, 5120, 50), "h200": (150754820096, 6144, 50),
+    "b200": (180 << 30, 8192, 126),
 }  # fmt: skip
+RESIDENT_BLOCKS = {"sm_75": 16, "sm_86": 16, "sm_89": 24, "sm_120": 24}  # of a multiprocessor; others have 32
 PCI = 12e9  # bytes a second between host and card
 COPY_START, LAUNCH_START = 8e-6, 4e-6  # seconds
 
@@ -158,7 +161,17 @@ class Card:
 
     @property
     def memory(self) -> int:
-        return MEMORY[self.session.options.card]
+        return MEMORY[self.session.options.card][0]
+
+    @property
+    def most_blocks(self) -> int:
+        """Of a multiprocessor, whatever they need."""
+        return RESIDENT_BLOCKS.get(self.machine.arch, 32)
+
+    @property
+    def shared_of_unit(self) -> int:
+        """Bytes of a multiprocessor: from Ampere on 1 KB more than a block may have."""
+        return shared_limit(self.machine.arch) + (1024 if self.machine.arch != "sm_75" else 0)
 
     def fail(self, code: int) -> int:
         """Record an error code, and return it."""
@@ -178,7 +191,7 @@ class Card:
     def resident_blocks(self, threads: int, shared: int) -> int:
         """How many blocks a multiprocessor holds at a time."""
         most = self.machine.resident_threads // max(1, threads)
-        return max(0, min(16, most, 65536 // shared if shared else 16))
+        return max(0, min(self.most_blocks, most, self.shared_of_unit // shared if shared else most))
 
     def copied(self, size: int) -> None:
         self.nanoseconds += 1e9 * (COPY_START + size / PCI)
@@ -191,6 +204,7 @@ class Card:
         m = self.machine
         major, minor = int(m.arch[3:-1]), int(m.arch[-1])
         lanes = {"sm_75": 64, "sm_80": 64}.get(m.arch, 128)
+        _, bus, cache = MEMORY[self.session.options.card]
         clock = int(m.step_rates[""] / (m.units * lanes) / 1000)
         return {
             "name": m.name.encode(),
@@ -215,21 +229,21 @@ class Card:
             "ECCEnabled": 1,
             "asyncEngineCount": 3,
             "unifiedAddressing": 1,
-            "memoryClockRate": 5001000,
-            "memoryBusWidth": 256,
-            "l2CacheSize": 4194304,
+            "memoryClockRate": round(m.bandwidth * 4 / bus / 1000),  # two transfers a cycle
+            "memoryBusWidth": bus,
+            "l2CacheSize": cache << 20,
             "maxThreadsPerMultiProcessor": m.resident_threads,
             "streamPrioritiesSupported": 1,
             "globalL1CacheSupported": 1,
             "localL1CacheSupported": 1,
-            "sharedMemPerMultiprocessor": 65536,
+            "sharedMemPerMultiprocessor": self.shared_of_unit,
             "regsPerMultiprocessor": 65536,
             "managedMemory": 1,
             "concurrentManagedAccess": 1,
             "computePreemptionSupported": 1,
             "cooperativeLaunch": 1,
             "sharedMemPerBlockOptin": shared_limit(m.arch),
-            "maxBlocksPerMultiProcessor": 16,
+            "maxBlocksPerMultiProcessor": self.most_blocks,
             "pciBusID": 0,
             "pciDeviceID": 4,
         }

@@ -39,6 +39,9 @@ CALL = re.compile(r"cuda(Malloc|HostAlloc|Memcpy|Memset)\w*\s*(?:<[^>]*>\s*)?\("
 USED = re.compile(r"(=|\breturn|[!&|<>,?:])\s*$")  # before a call: its result is used
 
 
+WRAPPED = re.compile(r"(?:\w+_cast\s*<[^<>]*>\s*)?\(([^()]*)\)")  # reinterpret_cast<void**>(&x), (x)
+
+
 def _call(s: Session) -> tuple[str, str]:
     """The source text before and behind the current call's opening parenthesis; '' if its line has several calls."""
     line = s.source.line(s.line)
@@ -70,8 +73,12 @@ def argument_name(s: Session, position: int) -> str:
     parts.append(part)
     if position >= len(parts):
         return ""
-    text = re.sub(r"^\s*(\([^()]*\*\s*\)\s*)?&?", "", parts[position])
-    return text.strip()
+    text, before = parts[position], ""
+    while text != before:
+        before, text = text, re.sub(r"^\s*(\([^()]*\*\s*\)\s*)?&?\s*", "", text).rstrip()
+        inside = WRAPPED.fullmatch(text)
+        text = inside[1] if inside is not None else text
+    return text
 
 
 @runtime("__cuda_malloc")
