@@ -250,7 +250,7 @@ __global__ void stage(const float4* in, float* out, int n, const double* q) {
     __pipeline_commit(); __pipeline_wait_prior(1); __syncthreads();
     float4 v = buf[b & 1][31 - t]; s += v.x + v.w; __syncthreads();
   }
-  __pipeline_memcpy_async(&w[t], q + t, sizeof(double), t % 2 ? 8 : 0); __pipeline_wait_prior(0); __syncthreads();
+  __pipeline_memcpy_async(&w[t], q + t, sizeof(double), t % 2 ? 8 : 0); __pipeline_commit(); __pipeline_wait_prior(0); __syncthreads();
   out[t] = s + (float)w[31 - t] + raw[2];
 }
 int main() { const int n = 128; float h[4 * n], r[32]; double q[32]; for (int i = 0; i < 4 * n; i++) h[i] = i; for (int i = 0; i < 32; i++) q[i] = 1000 * i;
