@@ -48,8 +48,9 @@ from tilewise.emulator.host.options import NATIVE, OFF, REQUIRED, WASM, Options
 from tilewise.emulator.host.program_report import ANNOUNCED
 from tilewise.emulator.host.runtime.session import NEEDS
 from tilewise.emulator.host.target.webassembly import WebAssembly
-from tilewise.emulator.parse.declared import Declared, Entities, Names
+from tilewise.emulator.parse.declared import Declared
 from tilewise.errors import TilewiseError
+from tilewise.system.memory import resident
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|<<<|>>>|[-+*/%&|^=<>!]=?|\S|\s+")
 ENDS = {"exit", "abort", "crash", "limit", "refused"}
@@ -57,6 +58,7 @@ NEVER = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.posix_spawn"
 FILES = ("open", "os.remove", "os.rename")
 ROOM = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a file a program: a disk takes a tenth of the time
 KEPT = Path(tempfile.gettempdir()) / "fuzzed-programs"  # those in which something was found
+MEMORY = 512 << 20  # bytes of a program, beside what its process shares with this one
 MORE = 12  # seeds for each program that is to run: many are refused, which is the other half's business
 KERNELS = r"""
 #include <cstdio>
@@ -201,22 +203,8 @@ def kept_headers(names: list[str]) -> Headers:
     known = _kept.get(tuple(names))
     if known is None:
         known = _kept[tuple(names)] = header_cache.load_headers(names)
-    entities, names_ = known.declared.entities, known.declared.names
-    copied = Entities(
-        {k: list(v) for k, v in entities.functions.items()},
-        {k: list(v) for k, v in entities.classes.items()},
-        dict(entities.variables),
-        list(entities.order),
-        dict(entities.aliases),
-        dict(entities.enumerators),
-    )
-    sets = (set(names_.types), set(names_.class_templates), set(names_.function_templates), set(names_.namespaces))
-    declared = Declared(
-        copied,
-        Names(*sets, list(names_.using), dict(names_.aliases)),
-        set(known.declared.types),
-        set(known.declared.templates),
-    )
+    found = known.declared
+    declared = Declared(found.entities.copy(), found.names.copy(), set(found.types), set(found.templates))
     return Headers(known.macros, declared, list(known.files))
 
 
@@ -310,7 +298,7 @@ def forked(path: Path, options: Options, output: Path | None = None) -> tuple[in
 def executed(path: Path, target: str, seconds: float = 1.0) -> tuple[str, str]:
     """How the program's process ended, and what is wrong with that."""
     options = Options(
-        seconds=seconds, memory=512 << 20, output=1 << 20, folder=str(path.parent), target=target,
+        seconds=seconds, memory=MEMORY + resident(), output=1 << 20, folder=str(path.parent), target=target,
         sandbox=OFF if target == WASM else REQUIRED,
     )  # fmt: skip
     status, data, used = forked(path, options)
@@ -327,7 +315,7 @@ def executed(path: Path, target: str, seconds: float = 1.0) -> tuple[str, str]:
     found += [note for note in report["notes"] if note.startswith("a check at the end failed")]
     if used.ru_utime + used.ru_stime > seconds + 3:
         found.append(f"{used.ru_utime + used.ru_stime:.1f} s of processor time")
-    if used.ru_maxrss * 1024 > (512 << 20) + (900 << 20):
+    if used.ru_maxrss * 1024 > options.memory + (900 << 20):
         found.append(f"{used.ru_maxrss >> 10} MiB")
     return report["ended"], "; ".join(found)
 
