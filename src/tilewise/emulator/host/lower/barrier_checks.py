@@ -7,7 +7,7 @@ from __future__ import annotations
 from tilewise.emulator.host.lower.function_text import FunctionText
 from tilewise.emulator.host.lower.program import Instance, Program
 
-HELD = 17  # state of a thread that waits at a later line; the others are in `device.py`
+HELD = 32  # state of a thread that waits at a later line: no bit of those in `device.py`
 BARRIER_CHECKS = """
 @barrier_line = internal global [1024 x i32] zeroinitializer
 @end_reached = internal global [1024 x i32] zeroinitializer

@@ -163,6 +163,7 @@ next_thread:
   %more = icmp ult i64 %t1, %n
   br i1 %more, label %thread, label %barrier
 barrier:
+{check}
   %kinds = load i8, ptr @waiting
   %parts_bit = and i8 %kinds, 4
   %parts = icmp ne i8 %parts_bit, 0
@@ -274,7 +275,7 @@ def _observed(
         if any(call.startswith("@async_") for i in instances for call in i.calls):
             support.append(async_functions(p, clock(p)))
         if any("@rt_barrier" in i.calls for i in instances):
-            return [*support, barrier_checks(p, clock(p)["block"])], "@enter_instrumented", CHECK + tick, block_tick
+            return [*support, barrier_checks(p, clock(p)["block"])], "@enter_instrumented", tick, block_tick
         return [*support, NO_BARRIERS], "@enter_instrumented", tick, block_tick
     if recording is not None:
         p.externals.pop("rt_invalid_access", None)
@@ -357,6 +358,7 @@ def _coroutine_threads(
     end, ended = ("void", "") if llvm_version_info[0] >= 22 else ("i1", "%ended = ")
     return COROUTINE_THREADS.format(
         sp=f"ptr inttoptr (i64 {p.memory.stack_address} to ptr)", frame=frame, enter_thread=enter_thread, tick=tick,
+        check=CHECK if tick else "",
         frames=p.thread_frames, frames_end=p.thread_frames + p.memory.layout.frames,
         name=p.name_number(kernel.node.name), end=end, ended=ended,
     )  # fmt: skip
