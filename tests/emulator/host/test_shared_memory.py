@@ -110,4 +110,4 @@ def test_memcpy_and_memset_in_kernels_are_the_cards(tmp_path):
     text = program({"k": body}, "").replace("cudaFree(x)", 'printf("%g %g", h[0], h[127]); cudaFree(x)')
     report, found = findings(tmp_path, text)
     assert (report.output, found) == ("63 64", set())
-    assert {kind for kind, *_ in findings(tmp_path, text.replace("sizeof(float)", "8"))[1]} == {"out-of-bounds"}
+    assert {kind for kind, *_ in findings(tmp_path, text.replace("sizeof(float)", "8"))[1]} == {"out-of-bounds", "race"}

@@ -89,7 +89,6 @@ template <class T> __device__ T __ldcs(const T* p) { return *p; }
 template <class T> __device__ T __ldca(const T* p) { return *p; }
 template <class T> __device__ T __ldcg(const T* p) { return *p; }
 template <class T> __device__ void __stcs(T* p, T v) { *p = v; }
-// what kernels call instead of the runtime's functions
 __device__ float __expf(float x) { return expf(x); }
 __device__ float __exp10f(float x) { return powf(10.0f, x); }
 __device__ float __logf(float x) { return logf(x); }
