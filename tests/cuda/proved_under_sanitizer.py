@@ -56,7 +56,7 @@ def launches_of(text: str, given: Any) -> dict[str, Any] | None:
     """The launches of a kernel at every size, where it is proved; the host's functions are cut off."""
     from tilewise.emulator.check.loading import choose, load
     from tilewise.emulator.check.prepared import Prepared
-    from tilewise.emulator.check.simulate import AtShape, _requested_setting
+    from tilewise.emulator.check.simulate import AtShape, requested_setting
     from tilewise.emulator.limits import DEFAULT
     from tilewise.emulator.prove.program import ProgramClaim
     from tilewise.emulator.prove.prove import claims, prove
@@ -86,7 +86,7 @@ def launches_of(text: str, given: Any) -> dict[str, Any] | None:
         blocks, threads = None, None
         if given is not None:
             blocks, threads = (-(-n // given.cols), -(-m // given.rows), 1), given.block
-        done = _requested_setting(prepared, AtShape((m, k, n), blocks, threads), 0, DEFAULT, True)
+        done = requested_setting(prepared, AtShape((m, k, n), blocks, threads), 0, DEFAULT, True)
         given_arguments = []
         for parameter in prepared.function.parameters:
             role = next((r for r, v in prepared.matrices.items() if v.name == parameter.name), None)
