@@ -15,7 +15,8 @@ SQUARE = [(3, 3, 3), (5, 5, 5), (1, 1, 1), (8, 8, 8), (16, 16, 16)]
 FILES = [
     "wrong/half_a_guard", "wrong/joint_guard", "wrong/one_phase_too_long", "wrong/less_or_equal",
     "wrong/output_with_k_as_stride", "wrong/tile_from_the_wrong_matrix", "wrong/store_outside_the_guard",
-    "wrong/forgotten_start", "right/only_one_tile_filled", "right/strided_threads", "right/one_barrier_is_enough",
+    "wrong/barrier_in_a_branch", "wrong/early_return_before_a_barrier", "wrong/forgotten_start",
+    "right/only_one_tile_filled", "right/strided_threads", "right/one_barrier_is_enough",
     "right/clipped_bytes", "right/transposed_tile",
 ]  # fmt: skip
 COMPUTE = """

@@ -19,6 +19,7 @@ def begin_function(b: Builder, node: tree.Function, body: Any) -> None:
     recording = b.program.recording
     if recording is None or not b.program.device or b.library:
         return
+    recording.in_kernel = "__global__" in node.specifiers
     recording.parameters = frozenset(p.name for p in node.parameters if "__global__" in node.specifiers)
     shared = {n for n, v in b.program.entities.variables.items() if "__shared__" in v.specifiers}
     pointers = {p.name for p in node.parameters}

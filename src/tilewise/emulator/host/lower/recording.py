@@ -108,6 +108,7 @@ class SiteKind(IntEnum):
     CALL = 6
     LEAVE = 7  # the end of a loop or a call
     UNSET = 8  # a register was read that has no value
+    EXIT = 9  # the kernel returns before its end
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,7 @@ class Recording:
     sites: list[Site] = field(default_factory=list)
     shared: list[tuple[str, Type, int]] = field(default_factory=list)  # name, type and address of __shared__ arrays
     parameters: frozenset[str] = frozenset()  # of the kernel, while it is lowered
+    in_kernel: bool = False
     sums: frozenset[str] = frozenset()  # registers that accumulate values from shared memory
     stepped: dict[str, str] = field(default_factory=dict)  # registers that move by rows, and the leading dimension
     carried: frozenset[str] = frozenset()  # registers that depend on a load of global memory
@@ -192,7 +194,7 @@ def record_barrier(b: FunctionText) -> None:
 def mark(b: FunctionText, kind: SiteKind, callee: str = "") -> None:
     """Log the begin or end of a loop, an iteration or a call; `callee`: omitted if this function records nothing."""
     recording = b.program.recording
-    if recording is not None and b.program.device and not b.library:
+    if recording is not None and b.program.device and not b.library and (recording.in_kernel or kind != SiteKind.EXIT):
         b.calls.add("@record") if not callee else None
         b.emit(f"call void @record_mark(i32 {recording.site(b, kind)})" + (f" ;{callee}" if callee else ""))
 

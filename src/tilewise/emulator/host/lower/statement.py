@@ -263,6 +263,7 @@ def _goto(b: Builder, node: tree.Goto) -> None:
 
 
 def _return(b: Builder, node: tree.Return) -> None:
+    mark(b, SiteKind.EXIT)
     if node.value is None:
         if b.result not in (None, types.VOID, AUTO):
             raise b.refuse(f"return needs a value: the function gives {b.result}", node)

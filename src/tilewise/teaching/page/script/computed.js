@@ -10,12 +10,12 @@ class Computed extends Run {
     const made = machine.launch(shape, operands, bits(drops));
     const sites = sitesOf(machine.given, made.arrays);
     made.spans = spansOf(made);
-    const { found, counters, raced } = suspicious(made, sites);
+    const { found, counters, raced, uneven } = suspicious(made, sites);
     const ordered = raced ? inOrder(machine, shape, operands, drops, sites, bits) : made;
     const shown = schedule || !ordered ? made : ordered;
     super(sceneFor(shown, shape, drops, tile, operands, counters));
     Object.assign(this, { made: shown, sites, raced, lost: made.lost, schedule: Boolean(schedule && raced) });
-    const judge = new Judge(this, made, sites);
+    const judge = new Judge(this, made, sites, uneven);
     judge.judge([...found].sort((a, b) => a - b));
     judge.product(operands, raced ? ordered?.held : made.held);
     if (raced) this.wrongCells = judge.raced(operands);

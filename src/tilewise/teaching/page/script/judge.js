@@ -9,6 +9,7 @@ const MANY = -2;
 function suspicious(made, sites) {
   const counters = { loads: 0, stores: 0, uses: 0, fills: 0, barriers: 0 };
   const found = new Set();
+  const uneven = new Set(); // blocks whose threads pass different barriers: `Judge` counts those
   let raced = false; // two threads touch a cell of shared memory between the same two barriers
   let crossing = false; // two threads or blocks touch a cell of P
   const cells = made.arrays.map((array) => ({
@@ -17,14 +18,13 @@ function suspicious(made, sites) {
   made.spans.forEach(([first, last], block) => {
     const epochs = new Int32Array(made.threads);
     const loading = new Map();
-    let barriers = 0;
     made.arrays.forEach((array, a) => { if (array.shared) { cells[a].writer.fill(-1); cells[a].reader.fill(-1); } });
     for (let i = first; i < last; i++) {
       const site = sites[made.words[ENTRY * i + 5]];
       if (site.kind === SITE.UNSET) found.add(block);
       if (site.kind > SITE.BARRIER || site.hidden || site.kind === SITE.SUM) continue;
       const thread = made.words[ENTRY * i + 6];
-      if (site.kind === SITE.BARRIER) { epochs[thread] += 1; barriers += 1; continue; }
+      if (site.kind === SITE.BARRIER) { epochs[thread] += 1; continue; }
       const at = cellOf(made, site, i);
       const { shared } = at.array;
       const write = site.kind === SITE.WRITE;
@@ -47,11 +47,11 @@ function suspicious(made, sites) {
         state.read[at.cell] = epoch;
       }
     }
-    if (epochs.some((count) => count !== epochs[0])) found.add(block);
-    counters.barriers += barriers / made.threads;
+    if (epochs.every((count) => count === epochs[0])) counters.barriers += epochs[0];
+    else { found.add(block); uneven.add(block); }
   });
   if (crossing) made.spans.forEach((_, block) => found.add(block));
-  return { found, counters, raced };
+  return { found, counters, raced, uneven };
 }
 
 // The subscripts of a cell: row and column in a matrix, one for each dimension of a __shared__ array.
@@ -69,7 +69,8 @@ function leaves({ array, cell, outside, wanted, guessed }) {
 }
 
 class Judge {
-  constructor(run, made, sites) {
+  constructor(run, made, sites, uneven) {
+    this.uneven = uneven;
     this.run = run; this.made = made; this.sites = sites;
     this.found = new Map();
     this.state = made.arrays.map((array) => (array.shared ? null : new CellStates(array)));
@@ -89,12 +90,12 @@ class Judge {
     this.slots = new Map(blocks.map((block, i) => [block, i]));
     this.epochs = new Int32Array(blocks.length);
     made.arrays.forEach((array, i) => { if (array.shared) this.state[i] = new CellStates(array, blocks.length); });
-    const after = new Map(); // of a thread: its last entry
-    for (const block of blocks) for (let i = made.spans[block][0]; i < made.spans[block][1]; i++) after.set(this.party(i), i);
+    this.exited = new Set(); // threads that have returned
     let phase = 0; let read = false; let now = null;
     for (const step of stepsOf(made, sites, blocks)) {
       const site = sites[step.site];
-      if (site.kind === SITE.BARRIER) { this.barrier(step, phase, after); continue; }
+      if (site.kind === SITE.BARRIER) { this.barrier(step, phase); continue; }
+      if (site.kind === SITE.EXIT) { for (const i of step.entries) this.exited.add(this.party(i)); continue; }
       if (site.kind === SITE.SUM) continue;
       if (site.kind === SITE.UNSET) { this.unset(site, step, phase); continue; }
       const cells = step.entries.map((i) => ({ i, block: made.words[ENTRY * i + 7], thread: made.words[ENTRY * i + 6], party: this.party(i), ...cellOf(made, site, i) }));
@@ -142,17 +143,17 @@ class Judge {
     }
   }
 
-  // Threads that are not here and go on: they never reach this barrier.
-  barrier(step, phase, after) {
+  // Threads that are not here and have not returned: they never reach this barrier.
+  barrier(step, phase) {
     const here = new Set(step.entries.map((i) => this.party(i)));
     const line = this.made.words[ENTRY * step.entries[0] + 4] - 1;
     for (const block of new Set(step.entries.map((i) => this.made.words[ENTRY * i + 7]))) {
       this.epochs[this.slots.get(block)] += 1;
-      const first = step.entries.find((i) => this.made.words[ENTRY * i + 7] === block);
+      if (this.uneven.has(block)) this.run.trace.counters.barriers += 1;
       for (let thread = 0; thread < this.made.threads; thread++) {
         const party = block * this.made.threads + thread;
-        if (!here.has(party) && (after.get(party) ?? -1) > first) {
-          this.add('divergent-barrier', line, '', { access: 'barrier' }, { block, thread, phase, asked: null, reached: null });
+        if (!here.has(party) && !this.exited.has(party)) {
+          this.add('divergent-barrier', line, '', { access: 'barrier' }, { block, thread, phase, asked: [], reached: null });
         }
       }
     }

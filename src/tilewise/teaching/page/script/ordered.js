@@ -1,7 +1,7 @@
 // One block's log in the order of lockstep execution: events in columns, and the frames of the explanation. The log has
 // the events thread by thread; its marks say in which iteration of which loop, and in which call, each one happened.
 
-const SITE = { READ: 0, WRITE: 1, SUM: 2, BARRIER: 3, LOOP: 4, ITERATION: 5, CALL: 6, LEAVE: 7, UNSET: 8 };
+const SITE = { READ: 0, WRITE: 1, SUM: 2, BARRIER: 3, LOOP: 4, ITERATION: 5, CALL: 6, LEAVE: 7, UNSET: 8, EXIT: 9 };
 const NO_ROW = -(2 ** 31);
 
 // What the text says about each site, with the number of the array that it names.
@@ -41,7 +41,7 @@ function placeEntries(made, sites, root, first, last) {
     if (site.hidden || (site.kind === SITE.BARRIER && made.without?.has(made.words[ENTRY * i + 4] - 1))) continue;
     const places = open[made.words[ENTRY * i + 6]];
     const top = places[places.length - 1];
-    if (site.kind <= SITE.BARRIER || site.kind === SITE.UNSET) {
+    if (site.kind <= SITE.BARRIER || site.kind >= SITE.UNSET) {
       const there = top.place.entries.get(number);
       if (there) there.push(i); else top.place.entries.set(number, [i]);
     } else if (site.kind === SITE.LOOP) places.push({ place: top.place, loop: number, count: -1 });
@@ -122,7 +122,7 @@ function orderedBlock(run, made, sites, number, asRun) {
   for (const step of asRun ? asTheyRan(made, steps) : steps) {
     const site = sites[step.site];
     for (const i of step.entries) {
-      const kind = site.kind === SITE.UNSET ? null : kindOf(made, sites, site, i, linked);
+      const kind = site.kind >= SITE.UNSET ? null : kindOf(made, sites, site, i, linked);
       if (kind === null) continue;
       rows.push(c.kind.length);
       cuts.push(step.cut);
