@@ -123,7 +123,7 @@ def computed(
         if name != function.name and name.removesuffix("f") not in NUMERIC:
             raise EngineError(f"the page has no {name}")
     drops_at = made.flags(FLAGS) if drops else 0  # before the image of the memory is taken
-    return {
+    found = {
         "line": launches[0].site.launch.span.line - 1 if launches[0].site is not None else 0,
         "square": square, "grid": _grid(launches), "drops": drops_at,
         "block": _same([s.geometry.block for s in launches], "the block depends on the shape"),
@@ -131,6 +131,8 @@ def computed(
         "arguments": _arguments(made, launches), "leads": _leads(launches), "matrices": _matrices(launches),
         **_machine(made, target),
     }  # fmt: skip
+    target.release()
+    return found
 
 
 def _setting(one: Prepared, rung: RungText | None, shape: Any, settings: Mapping[str, Any], limits: Limits) -> Setting:

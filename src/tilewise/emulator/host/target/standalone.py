@@ -19,7 +19,7 @@ from tilewise.errors import EngineError, LimitError
 SIZE = 16 << 20  # bytes of a program's memory: half of them are the card's
 LEVEL = 1  # of optimisation: 2 takes a third longer, and V8 optimises the module again
 STACK = 1 << 20  # for variables that LLVM keeps in memory
-MOST = 1 << 30
+MOST = 256 << 20  # bytes; a kernel needs 162 MiB, most of them for frames of threads and states of bytes
 JOINED = 8  # cells of zeros between two pieces of the image that are not worth a piece of their own
 
 
@@ -34,6 +34,10 @@ class Standalone:
         self._next = PAGE + STACK
         self.stack = self._next  # the first value of the stack pointer
         self.module: Module | None = None
+
+    def release(self) -> None:
+        """Give the memory back: objects that refer to each other would keep it, and a budget counts its addresses."""
+        self._bytes = np.zeros(0, np.uint8)
 
     @property
     def pages(self) -> int:
