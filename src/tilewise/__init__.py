@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from tilewise.functions.many import matmul_many
     from tilewise.planning.precompile import warm
     from tilewise.system import cache as cache
-    from tilewise.teaching.page import explore
+    from tilewise.teaching.page.exploring import explore
     from tilewise.teaching.page.views import Trace, trace
     from tilewise.teaching.trace import check
 
@@ -167,7 +167,7 @@ _NAMES = {  # module → its public names; errors and expression functions are l
     "algebra.builtin": "semirings",
     "core.plan": "Plan",
     "core.problem": "Problem",
-    "teaching.page": "explore",
+    "teaching.page.exploring": "explore",
     "teaching.page.views": "Trace trace",
     "teaching.trace": "check",
     "planning.precompile": "warm",

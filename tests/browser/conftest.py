@@ -137,7 +137,7 @@ def browser(driver):
 def pages(run_folder):
     """Pages by name, written once for all workers: the course's examples and some harder ones."""
     from tilewise.emulator.limits import Limits
-    from tilewise.teaching.page import explore
+    from tilewise.teaching.page.exploring import explore
 
     folder = run_folder / "pages"
     folder.mkdir(exist_ok=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from page_variants import variant
-from tilewise.teaching.page import explore
+from tilewise.teaching.page.exploring import explore
 
 KERNELS = Path(__file__).parents[1] / "emulator" / "kernels"
 RECTANGULAR = [(3, 3, 3), (5, 6, 7), (9, 5, 2), (1, 1, 1), (16, 16, 16)]

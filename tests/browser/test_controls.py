@@ -278,7 +278,7 @@ def test_infinity_is_the_fill_of_min_plus(browser, pages):
 def test_the_kernels_of_the_collection_open_and_step(browser, tmp_path, kernel):
     """Right and wrong ones, as students write them: a page without a complaint, or one sentence why not."""
     from tilewise.errors import TilewiseError
-    from tilewise.teaching.page import explore
+    from tilewise.teaching.page.exploring import explore
 
     try:
         page = explore(kernel)

@@ -46,7 +46,7 @@ def command(
     from tilewise.cli.npy import reserved
     from tilewise.core.problem import parse_shape
     from tilewise.emulator import budget
-    from tilewise.teaching.page import explore
+    from tilewise.teaching.page.exploring import explore
 
     if len(shapes) > 1:
         raise click.UsageError("explore shows one --shape")

@@ -91,7 +91,7 @@ def _write_views(
 ) -> None:
     from tilewise.cli.output import remark
     from tilewise.system.output import write_whole
-    from tilewise.teaching.page import explore
+    from tilewise.teaching.page.exploring import explore
 
     page = explore(made, lang=lang)
     if svg_file:

@@ -9,7 +9,7 @@ import tilewise as tw
 from page_variants import variant
 from seeds import next_seed
 from tilewise.emulator.limits import Limits
-from tilewise.teaching.page import explore
+from tilewise.teaching.page.exploring import explore
 from tilewise.teaching.page.variants import BARRIER, drops_of, without
 
 LOAD, FILL, STORE, USE, SUM, BARRIER_EVENT = range(6)

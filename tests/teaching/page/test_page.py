@@ -14,7 +14,7 @@ import tilewise as tw
 from page_variants import variant
 from tilewise.emulator.limits import Limits
 from tilewise.errors import LimitError, UsageError
-from tilewise.teaching.page import explore
+from tilewise.teaching.page.exploring import explore
 from tilewise.teaching.page.frames import frames_of
 from tilewise.teaching.page.replay import Replay, geometry_of
 from tilewise.teaching.page.variants import drops_of, without
@@ -243,7 +243,7 @@ def test_a_race_gets_a_failing_order_on_request():
 
 
 def test_where_time_runs_short_variants_are_left_out_and_the_page_comes(monkeypatch):
-    monkeypatch.setattr("tilewise.teaching.page.SHARE_OF_VARIANTS", -1.0)
+    monkeypatch.setattr("tilewise.teaching.page.exploring.SHARE_OF_VARIANTS", -1.0)
     page = explore("tiled_edges", shape=(3, 3, 3), tile=2)
     assert len(page.scenes) == 1
     assert page.compute["tiles"] == [2]

@@ -11,7 +11,7 @@ from page_variants import variant
 from tilewise.emulator.limits import Limits
 from tilewise.errors import UsageError
 from tilewise.i18n.messages import LANGUAGES, say
-from tilewise.teaching.page import explore
+from tilewise.teaching.page.exploring import explore
 from tilewise.teaching.page.picture import draw_phase, number
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -19,7 +19,7 @@ from tilewise.i18n.messages import chosen_language
 from tilewise.teaching.course.assignment import Assignment, read_assignment
 from tilewise.teaching.course.grading import Grade, grade_text
 from tilewise.teaching.course.reports import text_of
-from tilewise.teaching.page import Page, explore
+from tilewise.teaching.page.exploring import Page, explore
 
 
 class Marks:

@@ -24,7 +24,7 @@ from tilewise.emulator.limits import DEFAULT
 from tilewise.errors import KernelError, TilewiseError
 from tilewise.system.guarded import in_child
 from tilewise.system.parent import forked
-from tilewise.teaching.page import explore
+from tilewise.teaching.page.exploring import explore
 from tilewise.teaching.page.payload import scene_json
 from tilewise.teaching.page.recording import COURSE
 

@@ -24,8 +24,8 @@ from tilewise.emulator.limits import DEFAULT
 from tilewise.emulator.source.source import read_source
 from tilewise.errors import TilewiseError
 from tilewise.system.output import write_whole
-from tilewise.teaching.page import Page, explore
 from tilewise.teaching.page.edits import Edits, run_edit
+from tilewise.teaching.page.exploring import Page, explore
 from tilewise.teaching.page.payload import Scene
 from tilewise.teaching.page.recording import COURSE
 
