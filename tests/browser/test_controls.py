@@ -248,7 +248,7 @@ def test_a_faulty_kernel_of_one_s_own(browser, pages):
     browser.open(address)
     assert browser.js("return document.querySelector('.verdict').dataset.faults") == str(len(page.trace.run.faults))
     names = browser.js("return [...document.querySelectorAll('.toggle')].map((b) => b.textContent)")
-    assert names == ["Lecture", "no barrier in line 12"]
+    assert names == ["Lecture", "no barrier in line 12", "Predict"]
     for _ in range(len(browser.js("return [...document.querySelectorAll('.tick')].map((t) => 1)"))):
         browser.press("right")
     assert browser.title() == "Write C"
