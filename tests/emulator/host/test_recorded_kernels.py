@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from recorded_events import LaunchedKernel, events_of
 from tilewise.algebra.builtin import find_semiring
 from tilewise.emulator.check.loading import choose, dimensions_of, load
 from tilewise.emulator.check.prepared import Prepared
 from tilewise.emulator.check.simulate import AtShape, simulate
-from tilewise.emulator.host.runtime.recorded_events import events_of
-from tilewise.emulator.host.runtime.recorded_kernel import RecordedKernel
 from tilewise.emulator.limits import DEFAULT
 from tilewise.errors import KernelError
 from tilewise.teaching.page.frames import frames_of
@@ -42,7 +41,7 @@ def recorded(kernel, launch, tile=None):
     output.data[:] = output.poison  # as before the launch
     output.initialised = np.zeros(len(output.data), np.bool_)
     dimensions = dimensions_of(one.loaded, one.function, one.template)
-    compiled = RecordedKernel(one.loaded.table, one.function, one.template, dimensions)
+    compiled = LaunchedKernel(one, dimensions)
     made = compiled.launch(done.geometry, done.bound.arguments, done.bound.symbols, done.launch.dynamic_shared)
     return done, compiled, made
 
@@ -99,7 +98,7 @@ def test_a_log_that_is_full_says_how_many_entries_it_lost():
     one = Prepared(loaded, choose(loaded, None)[0])
     done = simulate(one, AtShape((3, 3, 3)), seed=None, limits=DEFAULT)
     dimensions = dimensions_of(loaded, one.function, one.template)
-    small = RecordedKernel(loaded.table, one.function, one.template, dimensions, entries=100)
+    small = LaunchedKernel(one, dimensions, entries=100)
     made = small.launch(done.geometry, done.bound.arguments, done.bound.symbols)
     assert (len(made.log), made.lost) == (100, 633)
 

@@ -23,6 +23,7 @@ from tilewise.emulator.parse import types
 from tilewise.emulator.parse.types import Array, Record
 
 THREADS = 1024
+RUN_BLOCKS_TYPES = ("void", "ptr", "i64", "i64", "i64", "i64")
 
 
 RUN_BLOCKS = """

@@ -1,7 +1,7 @@
 """Record mode of a kernel: its accesses of shared and global memory, its sums and its barriers append to a log.
 
 Between two barriers the threads of compiled code run one after the other. Marks of loop iterations and of calls are
-logged too, so that `runtime/recorded_events.py` can bring the events into the order of lockstep execution. The kernel
+logged too, so that the page (and `tests/support/recorded_events.py`) brings the events into lockstep order. The kernel
 is not stopped by an invalid access: it is logged with the address that was requested, and uses scratch memory."""
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from tilewise.emulator.host.lower.device import kernel_module
+from tilewise.emulator.host.lower.device import RUN_BLOCKS_TYPES, kernel_module
 from tilewise.emulator.host.lower.device_variables import MAX_DYNAMIC_SHARED
 from tilewise.emulator.host.lower.function import Lowering
 from tilewise.emulator.host.lower.globals import memory_of
@@ -30,7 +30,6 @@ from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import EngineError, TilewiseError
 from tilewise.system.quantities import coordinates, counted
 
-RUN_BLOCKS = ("void", "ptr", "i64", "i64", "i64", "i64")  # of `lower/device.py`
 SCRATCH = 1 << 16  # bytes of the memory to which invalid accesses are redirected
 LARGE = 1 << 30  # bytes of a block above which it is not checked for being initialised
 VOLATILE = re.compile(r"(?<!asm )(?<!asm__ )\bvolatile\b")  # of a variable; that of `asm volatile` says nothing
@@ -83,7 +82,7 @@ class CompiledKernel:
             if VOLATILE.search(self.s.source.text) is None:  # threads may wait for such a variable
                 text = kernel_module(program, self.site, None, instrumented=True)
                 target = self.s.memory.target
-                self._made[key] = target.load(text, symbols_of(self.s), "run_blocks", RUN_BLOCKS, level)
+                self._made[key] = target.load(text, symbols_of(self.s), "run_blocks", RUN_BLOCKS_TYPES, level)
         return self._made[key]
 
     def _compiled(self, group: tuple[int, bool] | None) -> Any:
@@ -91,7 +90,7 @@ class CompiledKernel:
         if group is not None:
             self._spans[group] = [] if "call void @copy_states" in text else self.s.program.spans
         target = self.s.memory.target
-        return target.load(text, symbols_of(self.s), "run_blocks", RUN_BLOCKS, wide=group is not None)
+        return target.load(text, symbols_of(self.s), "run_blocks", RUN_BLOCKS_TYPES, wide=group is not None)
 
     def run(
         self, geometry: Geometry, arguments: int, shared: int, blocks: list[tuple[int, int]], instrumented: int

@@ -1,23 +1,145 @@
-"""From the log of a recorded launch to `Events`, in the order of lockstep execution.
+"""A launch of a kernel in record mode in this process, and its log as `Events` in the order of lockstep execution.
 
 The log has the events thread by thread. Its marks say in which iteration of which loop, and in which call, each one
-happened: the threads' events meet in a tree of these places, which is walked in the order of the text."""
+happened: the threads' events meet in a tree of these places, which is walked in the order of the text. The page does
+the same in `script/`."""
 
 from __future__ import annotations
 
+import ctypes
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tilewise.emulator.host.lower.recording import GUESSED, NO_ROW, Site, SiteKind
-from tilewise.emulator.host.runtime.recorded_kernel import Recorded, RecordedKernel
+from tilewise.emulator.host.lower.call import PREFIX
+from tilewise.emulator.host.lower.function import LoweredProgram
+from tilewise.emulator.host.lower.module import runtime_signature
+from tilewise.emulator.host.lower.recording import ENTRY_BYTES, GUESSED, NO_ROW, Site, SiteKind
+from tilewise.emulator.host.runtime.linking import library_address
+from tilewise.emulator.host.runtime.memory import CARD_INIT, CARD_UNINIT
+from tilewise.emulator.host.runtime.recorded_kernel import RecordedKernel
+from tilewise.emulator.host.runtime.session import FUNCTIONS
+from tilewise.emulator.host.target.native import LLVM_TO_C
 from tilewise.emulator.machine.events import COLUMNS, NONE, EventKind, Events
-from tilewise.emulator.parse.types import Array, innermost
+from tilewise.emulator.machine.lanes import Geometry
+from tilewise.emulator.machine.leaves import placed_leaves
+from tilewise.emulator.machine.memory import Buffer
+from tilewise.emulator.machine.memory import Cells as MachineCells
+from tilewise.emulator.machine.memory import Pointer as At
+from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar, innermost
+from tilewise.errors import EngineError
 
 Column = np.ndarray[Any, Any]
 MARKS = frozenset({SiteKind.LOOP, SiteKind.ITERATION, SiteKind.CALL, SiteKind.LEAVE})
+ENTRIES = 1 << 22  # of the log; pages are allocated on first access
+LOG = np.dtype([
+    ("address", "<i8"), ("value", "<f8"), ("row", "<i4"), ("site", "<i4"), ("thread", "<i4"), ("block", "<i4"),
+])  # fmt: skip
+assert LOG.itemsize == ENTRY_BYTES
+
+
+@dataclass
+class Placed:
+    """An array of a launch in the program's memory."""
+
+    buffer: Buffer
+    address: int
+
+
+@dataclass
+class Recorded:
+    """The log of a launch, and what its addresses are."""
+
+    log: np.ndarray
+    lost: int  # entries that the log had no room for
+    placed: list[Placed]
+    leads: Mapping[str, int]  # leading dimensions by name
+
+
+class LaunchedKernel(RecordedKernel):
+    """A kernel in record mode that runs in this process."""
+
+    def __init__(self, one: Any, dimensions: frozenset[str], entries: int = ENTRIES) -> None:
+        """`one`: a `Prepared`."""
+        self._callbacks: list[Any] = []
+        table = one.loaded.table
+        super().__init__(table, one.function, one.template, dimensions, None, entries, self._symbols)
+
+    def _symbols(self, program: LoweredProgram) -> dict[str, int]:
+        """Functions of numbers are the C library's; those of the runtime do nothing."""
+        out = {}
+        for name, declaration in program.externals.items():
+            if name.startswith("llvm."):
+                continue
+            result, parameters = runtime_signature(name, declaration)
+            bare = name.removeprefix(PREFIX)
+            if bare == name or bare in FUNCTIONS or "ptr" in (result, *parameters):
+                maker = ctypes.CFUNCTYPE(*(LLVM_TO_C[t] for t in (result, *parameters)))
+                self._callbacks.append(maker(partial(self._nothing, result)))
+                out[name] = int(ctypes.cast(self._callbacks[-1], ctypes.c_void_p).value or 0)
+            else:
+                out[name] = library_address(bare)
+        return out
+
+    @staticmethod
+    def _nothing(result: str, *_: Any) -> Any:
+        return None if result == "void" else 0
+
+    def launch(
+        self, geometry: Geometry, arguments: Mapping[str, Any], leads: Mapping[str, int], dynamic: int = 0
+    ) -> Recorded:
+        """Run all blocks. `arguments` are those of the machine: numbers, pointers into buffers, lists of leaves. The
+        contents of buffers are copied to the program's memory, and back after the launch."""
+        memory = self.memory
+        placed: dict[int, Placed] = {}
+        for name, type_, offset in zip(self.names, self.parameters, self.offsets, strict=True):
+            data = self._bytes(type_, arguments[name], placed)
+            memory.cells(self.arguments + offset, ctypes.c_char, max(1, len(data)))[: len(data)] = data
+        for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
+            memory.put(self.address_of(name), struct.pack("<3I", *sizes))
+        count = memory.cells(self.recording.log, ctypes.c_int64, 1)
+        count[0] = 0
+        self.run_blocks(self.arguments, 0, geometry.blocks, geometry.threads, dynamic)
+        kept = min(int(count[0]), self.recording.capacity)
+        raw = memory.cells(self.recording.entries, ctypes.c_char, ENTRY_BYTES * kept)
+        log = np.frombuffer(bytes(memoryview(raw)), LOG)
+        for one in placed.values():
+            one.buffer.data[:] = memory.view(one.address, one.buffer.data.nbytes).view(one.buffer.data.dtype)
+        return Recorded(log, int(count[0]) - kept, list(placed.values()), leads)
+
+    def _bytes(self, type_: Any, value: Any, placed: dict[int, Placed]) -> bytes:
+        """An argument as the kernel reads it."""
+        if isinstance(value, At):
+            if isinstance(value.memory, MachineCells):
+                raise EngineError("a pointer to a struct of matrices")
+            if value.memory is None:
+                return struct.pack("<q", 0)
+            if id(value.memory) not in placed:
+                placed[id(value.memory)] = self._placed(value.memory)
+            one = placed[id(value.memory)]
+            return struct.pack("<q", one.address + int(value.offset) * one.buffer.data.itemsize)
+        if isinstance(type_, (Scalar, Pointer)):
+            return bytes(np.asarray(value).tobytes())
+        assert isinstance(type_, Record)
+        out = bytearray(type_.size)
+        for (leaf, at), part in zip(placed_leaves(type_), value, strict=True):
+            data = self._bytes(leaf, part, placed)
+            out[at : at + len(data)] = data
+        return bytes(out)
+
+    def _placed(self, buffer: Buffer) -> Placed:
+        data = buffer.data
+        made = self.memory.allocate(
+            data.nbytes, "cudaMalloc", 0, buffer.name, device=True, host=False, state=CARD_UNINIT
+        )
+        self.memory.view(made.address, data.nbytes)[:] = data.view(np.uint8)
+        if buffer.initialised is None:
+            self.memory.change(made.address, data.nbytes, give=CARD_INIT)
+        return Placed(buffer, made.address)
 
 
 @dataclass
@@ -84,7 +206,7 @@ class Cells:
     shared: bool
 
 
-def arrays_of(kernel: RecordedKernel, made: Recorded) -> list[Cells]:
+def arrays_of(kernel: LaunchedKernel, made: Recorded) -> list[Cells]:
     """The arrays of a launch, the global ones first."""
     out = []
     for one in made.placed:
@@ -103,7 +225,7 @@ def arrays_of(kernel: RecordedKernel, made: Recorded) -> list[Cells]:
     return out
 
 
-def events_of(kernel: RecordedKernel, made: Recorded, blocks: list[int] | None = None) -> tuple[Events, list[str]]:
+def events_of(kernel: LaunchedKernel, made: Recorded, blocks: list[int] | None = None) -> tuple[Events, list[str]]:
     """The events of these blocks (None: all), and the names that their columns number."""
     arrays, sites = arrays_of(kernel, made), kernel.recording.sites
     names = [a.name for a in arrays]
