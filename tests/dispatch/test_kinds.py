@@ -13,6 +13,13 @@ from tilewise.errors import ShapeError
 DTYPES = ("float32", "float64", "int8", "int32", "complex128", "bool")
 
 
+@pytest.fixture(autouse=True, params=[0, 10**9], ids=["by a table", "without it"])
+def first_sizes(request, monkeypatch):
+    monkeypatch.setattr(kinds, "FIRST_SIZES", request.param)
+    product.KINDS.clear()
+    product.PREPARED.clear()
+
+
 def drawn(rng, dtype, shape):
     """An array of this shape: row-major, column-major, a slice, backwards or with a stride."""
     wide = (rng.integers(-4, 5, [2 * extent for extent in shape]) + (0.5 if dtype[0] in "fc" else 0)).astype(dtype)

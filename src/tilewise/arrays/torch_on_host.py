@@ -32,7 +32,7 @@ class OnHostMemory:
         self._left_size, self._right_size = M.element_size(), N.element_size()
         self._left = reach(M.shape, M.stride(), self._left_size)
         self._right = reach(N.shape, N.stride(), self._right_size)
-        self._written = reach(self._shape, strides, dtype.itemsize)
+        self._written: int | None = None  # bytes of P, where one is given
 
     def first(self, M: Any, N: Any, out: None) -> Any:
         """P in new memory."""
@@ -57,6 +57,8 @@ class OnHostMemory:
 
     def _takes(self, out: Any, M: Any, N: Any) -> bool:
         """Whether `out` has its whole storage and shares no memory with M and N."""
+        if self._written is None:
+            self._written = reach(self._shape, self._strides, self._dtype.itemsize)
         first = out.data_ptr()
         last = first + self._written
         if not out.is_cpu or out.storage_offset() * out.element_size() + self._written > out.untyped_storage().nbytes():

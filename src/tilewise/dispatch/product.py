@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.backends.cpu.runtime import pool
 from tilewise.core.options import GRADIENT_BYTE, Key, Options
 from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import run
@@ -19,6 +20,7 @@ PLAIN = frozenset(
     ("semiring", "precision", "accumulate", "nonnegative", "out", "reproducible")
 )  # keywords of calls that have a kind
 KINDS: dict[Key, Any] = {}  # see `kinds`: one per pair of dtypes and combination of keywords
+pool.on_resize.append(KINDS.clear)
 
 
 def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:

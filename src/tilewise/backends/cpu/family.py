@@ -6,7 +6,6 @@ tasks; `text.py` generates its LLVM IR. A kernel gets only products that its `ta
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -56,9 +55,12 @@ def is_dot(view: View) -> bool:
 def rows_collide(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """Whether rows of N map to so few sets of L1 that a line is evicted before its next vector is read: widths of 512,
     1024, 4096 (NEON; for x86 see `rows_alias_4k`)."""
-    stride = _row_stride_n(problem, view)
-    period = math.gcd(abs(stride) * problem.dtype.itemsize, PERIOD)
-    return tile.neon and stride != 0 and period >= COLLIDING and view.k > ASSOCIATIVITY * PERIOD // period
+    stride, period = _row_stride_n(problem, view) * problem.dtype.itemsize, PERIOD
+    if not tile.neon or stride == 0 or stride % COLLIDING:
+        return False
+    while stride % period:
+        period //= 2
+    return view.k > ASSOCIATIVITY * PERIOD // period
 
 
 def rows_alias_4k(problem: Problem, view: View, tile: RegisterTile) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from struct import Struct
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,8 @@ ZERO_OFFSET_ADDRESS = ZERO_OFFSET.ctypes.data
 # (18x596x5834 of float64 by column-major M 1.24 times as fast, 30x500x3000 of int32 over min_plus 1.46 times)
 LOW_P = 64
 AMX_VECTORS = 8  # with what packing takes
+BESIDE = Struct("2q")  # workspace and workers of a filled job
+FILLED_BYTES = PACK.size + BESIDE.size
 
 
 @lru_cache(maxsize=512)
@@ -67,7 +70,7 @@ class Kernel:
         self.lanes = 1 if a.heavy else a.lanes * (AMX_VECTORS if a.amx and not a.splits else 1)
 
 
-def _kernel_of(problem: Problem, cut: Blocking, target: Target) -> Kernel:
+def kernel_of(problem: Problem, cut: Blocking, target: Target) -> Kernel:
     """Cached for all sizes of a problem."""
     key = cut.kernel, cut.swapped, cut.k_pack, cut.pairs, cut.amx, cut.rounds
     found: Kernel | None = problem.shared.get(key)
@@ -106,6 +109,56 @@ def _offsets(stacks: list[tuple[int, ...]], stack: tuple[int, ...], each: int) -
     return offsets
 
 
+class Filled(NamedTuple):
+    """A job, and what launching it takes."""
+
+    values: tuple[int, ...]  # of JOB_FIELDS
+    size: int  # fields and counters
+    space: int  # bytes of workspace
+    workers: int
+    one_task: bool  # the kernel may be entered directly
+
+
+def fill(
+    kernel: Kernel, problem: Problem, cut: Blocking, members: int, at: Sequence[int], arg: Layout | None = None
+) -> Filled:
+    """The job of a product, whose members have their offsets at these addresses."""
+    m, k, n = problem.m, problem.k, problem.n
+    row_m, col_m, row_n, col_n, row_p, col_p = _strides(problem, cut)
+    if cut.swapped:
+        m, n = n, m
+    if cut.pairs:
+        n *= 2
+    workers = workers_for(m, k, n, members, num_threads(), kernel.lanes)
+    if (
+        workers == 1
+        and m <= LOW_P
+        and (cut.kernel == PACKED.name or cut.amx)
+        and not (kernel.a.parts > 1 or kernel.a.target.by_lane)
+    ):
+        cut = cut._replace(NC=min(cut.NC, cut.group))
+    t = kernel.tasks(kernel.a, cut, Extents(m, k, n, members, col_p == 1, row_n == 1, workers, problem.accumulate))
+    workers = min(workers, t.count)
+    few = 0 < t.sums <= STACK_BYTES
+    sums_at = -1 if few else workers * t.each
+    space = workers * t.each + (0 if few else t.sums)
+    row_a, col_a = (0, 0) if arg is None else (arg.col, arg.row) if cut.swapped else (arg.row, arg.col)
+    functions, reduces = kernel.functions, t.sums > 0 and not t.strip
+    direct = cut.symmetric and col_p == 1 and not (reduces or problem.accumulate or needs_block(kernel.a))
+    mirrors = members * -(-m // MIRRORED) if direct else 0
+    size = job_size(t.tasks_m) if t.strip else len(JOB_FIELDS)
+    values = (
+        0, row_m, col_m, 0, row_n, col_n, 0, row_p, col_p, 0, row_a, col_a,
+        m, k, n, *at,
+        t.tasks_m, t.tasks_n, t.tasks_k, t.task_m, t.task_n, t.task_k, problem.accumulate,
+        cut.KC, cut.MC, cut.NC, cut.group, 0, t.each, 0, sums_at, members, t.strip,
+        functions["run_strips" if t.strip else "run"], t.count, workers, size,
+        cut.symmetric, functions["mirror"] if mirrors else 0, mirrors,
+        functions["reduce"] if reduces else 0, members * m if reduces else 0,
+    )  # fmt: skip
+    return Filled(values, size, space, workers, not problem.stack and t.count == 1 and not (space or t.sums))
+
+
 class Ready:
     """A product of operands with these layouts; each call passes their addresses."""
 
@@ -126,18 +179,11 @@ class Ready:
         self, problem: Problem, cut: Blocking, target: Target | None = None, layout_arg: Layout | None = None
     ) -> None:
         """`layout_arg`: of the winning k, where they are not row-major."""
-        kernel = self.kernel = _kernel_of(problem, cut, target or host_target())
-        m, k, n, stack = problem.m, problem.k, problem.n, problem.stack
-        row_m, col_m, row_n, col_n, row_p, col_p = _strides(problem, cut)
-        self.swapped, arg = cut.swapped, None
+        kernel = kernel_of(problem, cut, target or host_target())
+        stack, arg = problem.stack, None
         if problem.return_arg:
-            arg = layout_arg or row_major(m, n, stack)
-        if cut.swapped:
-            m, n = n, m
-        if cut.pairs:
-            n *= 2
-        at_m = at_n = at_p = at_a = ZERO_OFFSET_ADDRESS
-        members = 1
+            arg = layout_arg or row_major(problem.m, problem.n, stack)
+        members, at = 1, (ZERO_OFFSET_ADDRESS,) * 4
         if stack:
             stacks = [problem.layout_m.stack, problem.layout_n.stack, problem.layout_p.stack]
             if cut.swapped:
@@ -146,41 +192,25 @@ class Ready:
                 stacks.append(arg.stack)
             self.offsets = _offsets(stacks, stack, 2 if cut.pairs else 1)
             members, first = self.offsets.shape[1], address(self.offsets)
-            at_m, at_n, at_p = first, first + 8 * members, first + 16 * members
-            at_a = at_p if arg is None else first + 24 * members
-        workers = workers_for(m, k, n, members, num_threads(), kernel.lanes)
-        if (
-            workers == 1
-            and m <= LOW_P
-            and (cut.kernel == PACKED.name or cut.amx)
-            and not (kernel.a.parts > 1 or kernel.a.target.by_lane)
-        ):
-            cut = cut._replace(NC=min(cut.NC, cut.group))
-        x = Extents(m, k, n, members, col_p == 1, row_n == 1, workers, problem.accumulate)
-        t = kernel.tasks(kernel.a, cut, x)
-        workers = self.workers = min(workers, t.count)
-        few = 0 < t.sums <= STACK_BYTES
-        sums_at = -1 if few else workers * t.each
-        self.space = workers * t.each + (0 if few else t.sums)
-        row_a, col_a = (0, 0) if arg is None else (arg.col, arg.row) if cut.swapped else (arg.row, arg.col)
-        functions, reduces = kernel.functions, t.sums > 0 and not t.strip
-        direct = cut.symmetric and col_p == 1 and not (reduces or problem.accumulate or needs_block(kernel.a))
-        mirrors = members * -(-m // MIRRORED) if direct else 0
-        size = job_size(t.tasks_m) if t.strip else len(JOB_FIELDS)
-        template = PACK.pack(
-            0, row_m, col_m, 0, row_n, col_n, 0, row_p, col_p, 0, row_a, col_a,
-            m, k, n, at_m, at_n, at_p, at_a,
-            t.tasks_m, t.tasks_n, t.tasks_k, t.task_m, t.task_n, t.task_k, problem.accumulate,
-            cut.KC, cut.MC, cut.NC, cut.group, 0, t.each, 0, sums_at, members, t.strip,
-            functions["run_strips" if t.strip else "run"], t.count, workers, size,
-            cut.symmetric, functions["mirror"] if mirrors else 0, mirrors,
-            functions["reduce"] if reduces else 0, members * m if reduces else 0,
-        )  # fmt: skip
-        self.template = template + bytes(8 * (size - len(JOB_FIELDS))) if t.strip else template
-        self.template_address = template_address(self.template)
-        one_task = not stack and t.count == 1 and not (self.space or t.sums)
-        self.enter = kernel.enter if one_task else None
+            at = first, first + 8 * members, first + 16 * members, first + (16 if arg is None else 24) * members
+        filled = fill(kernel, problem, cut, members, at, arg)
+        template = PACK.pack(*filled.values) + bytes(8 * (filled.size - len(JOB_FIELDS)))
+        self._set(kernel, cut.swapped, filled.one_task, template, filled.space, filled.workers)
         self.scan = None if kernel.no_edge is None else weight_check(kernel.no_edge, problem)
+
+    @classmethod
+    def filled(cls, template: bytes, kernel: Kernel, swapped: bool, one_task: bool) -> Ready:
+        """The same of a job that has been filled, with its `space` and `workers` after its fields; without a stack or a
+        check of weights."""
+        made = cls.__new__(cls)
+        made._set(kernel, swapped, one_task, template, *BESIDE.unpack_from(template, PACK.size))
+        made.scan = None
+        return made
+
+    def _set(self, kernel: Kernel, swapped: bool, one_task: bool, template: bytes, space: int, workers: int) -> None:
+        self.kernel, self.swapped, self.template, self.space, self.workers = kernel, swapped, template, space, workers
+        self.template_address = template_address(template)
+        self.enter = kernel.enter if one_task else None
         self.shape: tuple[int, ...] = ()  # of P
 
     @property
