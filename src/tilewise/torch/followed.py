@@ -58,7 +58,8 @@ def followed_matmul(M: Any, N: Any, o: Options) -> Any:
         P = _with_epilogue(P, o)
         P = P if o.out is None else copy_to_out(P, o.out)
         return (P, *arg) if o.return_arg else P
-    if o.precision == "high" and not o.return_arg and not o.nonnegative and o.dtype is None:
+    usual = o.precision == "high" and not o.return_arg and not o.nonnegative and o.dtype is None
+    if usual and not torch._C._are_functorch_transforms_active():
         keep_differentiable(M, N, o.semiring, find_semiring(o.semiring))
     return P
 

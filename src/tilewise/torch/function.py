@@ -53,9 +53,15 @@ def records_operators() -> bool:
 
 
 def _run_kernel(M: Tensor, N: Tensor, semiring: str, precision: str, **how: Any) -> Any:
-    """The product without torch's dispatcher, if torch records nothing."""
+    """The product without torch's dispatcher, if torch records nothing. Defaults are left out: native code signs few
+    keywords."""
+    given: dict[str, Any] = {name: True for name, value in how.items() if value}
+    if semiring != "plus_times":
+        given["semiring"] = semiring_of(semiring)
+    if precision != "high":
+        given["precision"] = precision
     with DIRECT:
-        return dispatch.matmul(M.detach(), N.detach(), semiring=semiring_of(semiring), precision=precision, **how)
+        return dispatch.matmul(M.detach(), N.detach(), **given)
 
 
 def cast(tensor: Tensor) -> Tensor:
