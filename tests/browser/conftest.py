@@ -191,6 +191,7 @@ RECIPES = {
     "naive": lambda explore: explore("naive", shape=(2, 3, 4), tile=2),
     "naive3": lambda explore: explore("naive", shape=(3, 3, 3), tile=2),
     "64x64": lambda explore: explore("tiled_edges", shape=(64, 64, 64), tile=16),
+    "16x16x16": lambda explore: explore("tiled_edges", shape=(16, 16, 16), tile=16, what_if=False),
     "16x16": lambda explore: explore("tiled_edges", shape=(16, 16, 16), tile=4),
     "wrong": lambda explore: explore(WRONG, shape=(3, 3, 3)),
     "compare": lambda explore: explore(WRONG, compare=RIGHT, shape=(3, 3, 3)),

@@ -182,9 +182,9 @@ def test_zoom_shows_what_happens_at_every_size(browser, pages):
         browser.js(f"const z = document.getElementById('zoom'); z.value = {zoom}; z.dispatchEvent(new Event('input'))")
         inside = browser.js(
             "const h = document.querySelector('.matrices').getBoundingClientRect();"
-            "return [...document.querySelectorAll('.matrices .now')].filter((g) => {"
-            "const r = g.getBoundingClientRect();"
-            "return r.right > h.left && r.left < h.right && r.bottom > h.top && r.top < h.bottom; }).length"
+            "const canvas = document.querySelector('.matrices canvas'), c = canvas.getBoundingClientRect();"
+            "return [...canvas.over.values()].filter((one) => one.now && c.left + one.x > h.left - 1"
+            "&& c.left + one.x < h.right && c.top + one.y > h.top - 1 && c.top + one.y < h.bottom).length"
         )
         assert inside > 0, f"zoom {zoom} shows a cell that is loaded now"
 

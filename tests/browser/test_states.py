@@ -110,3 +110,37 @@ def test_every_variant_shows_its_own_faults(browser, pages):
             "return [...document.querySelectorAll('.findings li.fault')].map((l) => [l.dataset.kind, +l.dataset.count])"
         )
         assert shown == [[str(f.kind), f.count] for f in variant(page, some).run.faults]
+
+
+PAINTED = """
+const canvas = document.querySelector(`.${arguments[0]} canvas`);
+const scale = canvas.width / canvas.clientWidth;
+const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+copy.drawImage(canvas, 0, 0);
+return [...canvas.over].map(([name, one]) => {
+  const [, , , seen] = copy.getImageData((one.x + canvas.cell / 2) * scale, (one.y + 1.5) * scale, 1, 1).data;
+  return [name, one.text ?? null, one.how ?? null, Boolean(one.now), seen > 0];
+});
+"""
+
+
+def test_cells_painted_on_a_canvas_show_what_the_engine_did(browser, pages):
+    page, address = pages("16x16x16")
+    replay = Replay(page.trace, 0)
+    browser.open(address)
+    for frame in range(len(replay.frames)):
+        browser.press("right")
+        state = replay.state(frame)
+        shared = {(name, how, text) for name, text, how, _, _ in browser.js(PAINTED, "shared")}
+        assert shared == {
+            (f"{name}{row * 16 + col}", held.kind, number(held.value))
+            for name, cells in state.shared.items()
+            for (row, col), held in cells.items()
+        }
+        cells = browser.js(PAINTED, "matrices")
+        assert all(seen for _, _, how, now, seen in cells if now)
+        marked = {name: how for name, _, how, now, _ in cells if now}
+        roles = {matrix.name: role for role, matrix in page.trace.matrices.items()}
+        assert marked == {f"{roles[a.array]}{a.requested[0]},{a.requested[1]}": a.kind for a in state.touched}
+        stored = {name: float(text) for name, text, _, _, _ in cells if name.startswith("P") and text is not None}
+        assert stored == {f"P{row},{col}": a.value for (row, col), a in state.stored.items()}

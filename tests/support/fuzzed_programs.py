@@ -8,7 +8,7 @@ hook that hears of every file that Python opens and of every process and socket.
 
 They are executed as WebAssembly with no sandbox of the system around it, or as machine code in the sandbox.
 
-A program in which something is found is kept in $OUT/fuzzed-programs, or in that folder among the temporary files.
+A program in which something is found is kept in the folder fuzzed-programs among the temporary files.
 """
 # ruff: noqa: E402, E501 — lines of C++; imports from beside this file
 

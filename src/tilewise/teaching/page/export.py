@@ -17,7 +17,7 @@ from tilewise.teaching.trace.trace_data import TraceData
 STYLES = ("style.css", "panes.css", "lecture.css")
 SCRIPTS = (
     "messages", "trace", "replay", "machine", "ordered", "judge", "computed",
-    "svg", "matrices", "shared", "threads", "listing", "counters", "caption",
+    "svg", "cells", "matrices", "shared", "threads", "listing", "counters", "caption",
     "findings", "traffic", "warps", "memory", "time", "roofline", "lens", "story", "predict", "pane", "flights",
     "align", "controls", "editor", "live", "main",
 )  # fmt: skip

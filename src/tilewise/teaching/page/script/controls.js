@@ -96,7 +96,7 @@ function themePicker() {
     value: theme, selected: (document.documentElement.dataset.theme ?? 'auto') === theme,
   }, say(`theme.${theme}`)));
   return labelled('theme', 'control.theme', html('select', {
-    id: 'theme', onchange: (event) => { document.documentElement.dataset.theme = event.target.value; },
+    id: 'theme', onchange: (event) => { document.documentElement.dataset.theme = event.target.value; repaint(); },
   }, options));
 }
 

@@ -4,54 +4,81 @@ const TOUCHES = 64;
 const TOLERANCE = { float16: 2e-2, float32: 1e-5, float64: 1e-12 };
 const MANY = -2;
 
-// Blocks in which something may be wrong, and the counters of the grid: one pass over the log as it is. A thread's log
-// is in the order of its barriers, so that a cell that two threads touch between the same two shows here too.
+// Blocks in which something may be wrong, the counters of the grid, and which cells of P are stored to: one pass over the
+// log as it is, which has millions of entries, without an object for any. A thread's log is in the order of its barriers,
+// so that a cell that two threads touch between the same two shows here too.
 function suspicious(made, sites) {
+  const { words, threads } = made;
   const counters = { loads: 0, stores: 0, uses: 0, fills: 0, barriers: 0 };
   const found = new Set();
   const uneven = new Set(); // blocks whose threads pass different barriers: `Judge` counts those
   let raced = false; // two threads touch a cell of shared memory between the same two barriers
   let crossing = false; // two threads or blocks touch a cell of P
+  let [uses, fills, loads, stores] = [0, 0, 0, 0];
+  const kinds = Uint8Array.from(sites, (site) => (site.hidden ? SITE.SUM : site.kind));
+  const statements = Int32Array.from(sites, (site) => site.statement);
+  const leads = Int32Array.from(sites, (site) => (site.guessed ? 0 : made.leads[site.dimension] ?? 0));
   const cells = made.arrays.map((array) => ({
+    ...array, own: array.role === 'P', wide: array.rows === undefined ? 0 : array.pitch,
+    unset: array.shared || (array.role === 'P' && !array.zeroed),
     writer: new Int32Array(array.count).fill(-1), wrote: new Int32Array(array.count), reader: new Int32Array(array.count).fill(-1), read: new Int32Array(array.count),
   }));
+  const P = made.arrays.findIndex((array) => array.role === 'P');
+  made.stored = new Uint8Array(made.arrays[P].count);
+  const named = sites.map((site) => cells[site.array] ?? null);
+  const epochs = new Int32Array(threads);
+  const loading = new Int32Array(threads); // the statement in which a thread last loaded
   made.spans.forEach(([first, last], block) => {
-    const epochs = new Int32Array(made.threads);
-    const loading = new Map();
-    made.arrays.forEach((array, a) => { if (array.shared) { cells[a].writer.fill(-1); cells[a].reader.fill(-1); } });
+    epochs.fill(0);
+    loading.fill(-1);
+    for (const array of cells) if (array.shared) { array.writer.fill(-1); array.reader.fill(-1); }
     for (let i = first; i < last; i++) {
-      const site = sites[made.words[ENTRY * i + 5]];
-      if (site.kind === SITE.UNSET) found.add(block);
-      if (site.kind > SITE.BARRIER || site.hidden || site.kind === SITE.SUM) continue;
-      const thread = made.words[ENTRY * i + 6];
-      if (site.kind === SITE.BARRIER) { epochs[thread] += 1; continue; }
-      const at = cellOf(made, site, i);
-      const { shared } = at.array;
-      const write = site.kind === SITE.WRITE;
-      if (!shared) counters[write ? 'stores' : 'loads'] += 1;
-      else if (!write) counters.uses += 1;
-      else if (!site.carried && loading.get(thread) !== site.statement) counters.fills += 1;
-      if (!shared && !write) loading.set(thread, site.statement); else if (shared && write) loading.delete(thread);
-      if (at.outside || leaves(at)) found.add(block);
-      if (at.outside) continue;
-      const state = cells[at.number];
-      const party = shared ? thread : block * made.threads + thread;
-      const epoch = shared ? epochs[thread] : 0;
-      const clash = (who, when) => who !== -1 && who !== party && (!shared || when === epoch);
-      if (clash(state.writer[at.cell], state.wrote[at.cell]) || (write && clash(state.reader[at.cell], state.read[at.cell]))) {
-        if (shared) { found.add(block); raced = true; } else if (at.array.role === 'P') crossing = true;
+      const at = ENTRY * i;
+      const number = words[at + 5];
+      const kind = kinds[number];
+      if (kind === SITE.UNSET) found.add(block);
+      if (kind > SITE.BARRIER || kind === SITE.SUM) continue;
+      const thread = words[at + 6];
+      if (kind === SITE.BARRIER) { epochs[thread] += 1; continue; }
+      const array = named[number] ?? cells[arrayOf(made, sites[number], words[at])];
+      const { shared } = array;
+      const write = kind === SITE.WRITE;
+      if (shared) {
+        if (!write) uses += 1;
+        else {
+          if (loading[thread] !== statements[number] && !sites[number].carried) fills += 1;
+          loading[thread] = -1;
+        }
+      } else if (write) stores += 1;
+      else { loads += 1; loading[thread] = statements[number]; }
+      const cell = Math.floor((words[at] - array.address) / array.size);
+      if (cell < 0 || cell >= array.count) { found.add(block); continue; }
+      const row = words[at + 4];
+      if (leads[number] > 0 && row !== NO_ROW && array.wide) {
+        const col = cell - row * leads[number];
+        if (row < 0 || row >= array.rows || col < 0 || col >= array.cols || row * array.wide + col !== cell) found.add(block);
       }
-      if (write) { state.writer[at.cell] = party; state.wrote[at.cell] = epoch; } else {
-        if (state.writer[at.cell] === -1 && (shared || (at.array.role === 'P' && !at.array.zeroed))) found.add(block);
-        state.reader[at.cell] = state.reader[at.cell] !== -1 && state.reader[at.cell] !== party && (!shared || state.read[at.cell] === epoch) ? MANY : party;
-        state.read[at.cell] = epoch;
+      const party = shared ? thread : block * threads + thread;
+      const epoch = shared ? epochs[thread] : 0;
+      const writer = array.writer[cell];
+      const reader = array.reader[cell];
+      if ((writer !== -1 && writer !== party && array.wrote[cell] === epoch) || (write && reader !== -1 && reader !== party && array.read[cell] === epoch)) {
+        if (shared) { found.add(block); raced = true; } else if (array.own) crossing = true;
+      }
+      if (write) {
+        array.writer[cell] = party; array.wrote[cell] = epoch;
+        if (array.own) { made.stored[cell] = 1; made.lastStore = sites[number].line; }
+      } else {
+        if (writer === -1 && array.unset) found.add(block);
+        array.reader[cell] = reader !== -1 && reader !== party && array.read[cell] === epoch ? MANY : party;
+        array.read[cell] = epoch;
       }
     }
     if (epochs.every((count) => count === epochs[0])) counters.barriers += epochs[0];
     else { found.add(block); uneven.add(block); }
   });
   if (crossing) made.spans.forEach((_, block) => found.add(block));
-  return { found, counters, raced, uneven };
+  return { found, counters: { ...counters, loads, stores, uses, fills }, raced, uneven };
 }
 
 // The subscripts of a cell: row and column in a matrix, one for each dimension of a __shared__ array.
@@ -164,15 +191,14 @@ class Judge {
   product(operands, held) {
     const { made } = this;
     const P = made.arrays.find((array) => array.role === 'P');
-    this.stored = this.written(P);
     const none = { block: null, thread: null, phase: 0, reached: null };
-    this.stored.forEach((there, i) => {
+    made.stored.forEach((there, i) => {
       if (!there) this.add('uncovered', settings.compute.line, P.name, { access: 'launch' }, { ...none, asked: [Math.floor(i / P.cols), i % P.cols] });
     });
     const race = held ? null : this.sharedRace;
     const wrong = this.wrongCells(operands, held ?? made.held);
     if (race && wrong.length) race.wrong = { cells: wrong.length, ...wrong[0] };
-    else for (const one of wrong) this.add('wrong-product', this.lastStore, P.name, { access: 'store', wrong: { cells: wrong.length, ...wrong[0] } }, { ...none, asked: one.cell });
+    else for (const one of wrong) this.add('wrong-product', made.lastStore, P.name, { access: 'store', wrong: { cells: wrong.length, ...wrong[0] } }, { ...none, asked: one.cell });
   }
 
   wrongCells(operands, held) {
@@ -182,7 +208,7 @@ class Judge {
     const wrong = [];
     for (let row = 0; row < m; row++) {
       for (let col = 0; col < n; col++) {
-        if (!this.stored[row * n + col]) continue;
+        if (!this.made.stored[row * n + col]) continue;
         let expected = 0; let scale = 1e-30;
         for (let i = 0; i < k; i++) {
           const part = operands.M[row * k + i] * operands.N[i * n + col];
@@ -204,19 +230,6 @@ class Judge {
     const wrong = race ? this.wrongCells(operands, this.made.held) : [];
     if (wrong.length) race.wrong = { cells: wrong.length, ...wrong[0] };
     return wrong.map(({ cell }) => cell);
-  }
-
-  written(P) {
-    const { made, sites } = this;
-    const number = made.arrays.indexOf(P);
-    const out = new Uint8Array(P.count);
-    for (let i = 0; i < made.count; i++) {
-      const site = sites[made.words[ENTRY * i + 5]];
-      if (site.kind !== SITE.WRITE || site.hidden || arrayOf(made, site, made.words[ENTRY * i]) !== number) continue;
-      const cell = (made.words[ENTRY * i] - P.address) / P.size;
-      if (cell >= 0 && cell < P.count) { out[cell] = 1; this.lastStore = site.line; }
-    }
-    return out;
   }
 
   // The findings as the page shows them; faults of the product last.

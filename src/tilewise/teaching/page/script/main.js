@@ -96,7 +96,7 @@ const app = {
     this.position = Math.max(0, Math.min(this.timeline.length - 1, position));
     if (this.playing && this.position === this.timeline.length - 1 && !this.nextBlock) this.play(false);
     this.show();
-    if (forward) requestAnimationFrame(() => fly(this.panes));
+    if (forward) requestAnimationFrame(() => setTimeout(() => fly(this.panes))); // after the frame: its layout is known then
   },
   // In a lecture, playing goes on with the next recorded block, and P fills.
   get nextBlock() {
@@ -323,6 +323,9 @@ async function begin() {
   if (app.computing) window.tilewise = { compute: computeAlone };
   document.addEventListener('keydown', (event) => app.key(event));
   window.addEventListener('hashchange', () => app.follow());
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => repaint());
+  window.addEventListener('beforeprint', () => repaint('light'));
+  window.addEventListener('afterprint', () => repaint());
   let size = `${window.innerWidth}x${window.innerHeight}`;
   window.addEventListener('resize', () => {
     const now = `${window.innerWidth}x${window.innerHeight}`;

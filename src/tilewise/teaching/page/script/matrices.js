@@ -50,8 +50,13 @@ function drawMatrices(host, run, blockNumber, state, view) {
   const accesses = state.inPhase.map((a) => inMatrix(run, geometry, state, a));
   const scene = { run, state, geometry, cell, now, accesses, blockNumber, thread: view.thread, pointed: host.pointed, done: view.lecture ? storedBefore(run, blockNumber) : new Map() };
   host.layout = { at, cell };
+  const many = Object.values(run.matrices).reduce((sum, m) => sum + m.rows * m.cols, 0) > 3 * MOST_CELLS;
+  if (many) scene.over = new Map();
   const parts = ['N', 'M', 'P'].map((role) => drawMatrix(role, at[role], scene));
-  clear(host, picture(Math.ceil(width), Math.ceil(height), describeMatrices(run, state, geometry), ...parts));
+  const layers = Object.fromEntries(['below', 'cells', 'above'].map((layer) => [layer, parts.map((one) => shape('g', { class: `matrix ${one.role}` }, one[layer]))]));
+  const size = [Math.ceil(width), Math.ceil(height), describeMatrices(run, state, geometry)];
+  if (many) layered(host, ...size, cell, layers, unchanged(at, scene), scene.over);
+  else clear(host, picture(...size, layers.below, layers.cells, layers.above));
   if (view.zoom > 1) bringIntoView(host, scene, at);
 }
 
@@ -71,7 +76,70 @@ function drawMatrix(role, [x, y], scene) {
   const matrix = run.matrices[role];
   const put = ([row, col]) => [x + col * cell, y + row * cell];
   const touched = scene.accesses.filter((t) => t.array === matrix.name);
-  const marks = touched.map((t) => {
+  const middle = ([a, b]) => [a + cell / 2, b + cell / 2];
+  const arrows = touched.filter((t) => t.access.how === 'silent' && now.has(t.access)).map((t) => {
+    const [ex, ey] = put(t.access.reached);
+    return arrow(middle(put(t.requested)), [ex + 0.8 * cell, ey + 0.2 * cell]);
+  });
+  return {
+    role,
+    below: [
+      box(x, y, matrix.cols * cell, matrix.rows * cell, 'ground'), shape('g', {}, strips(role, matrix, put, scene)),
+      onceDrawn(run, `grid|${role}`, [x, y, cell], () => gridLines(x, y, matrix, cell)),
+    ],
+    cells: scene.over ? paintMarks(role, matrix, put, touched, scene) : [
+      shape('g', {}, drawMarks(matrix, put, touched, scene)),
+      role === 'P' ? shape('g', {}, earlierSums(matrix, put, scene), sums(scene.state.stored, true, matrix, put, scene))
+        : onceDrawn(run, `values|${role}`, [x, y, cell], () => shape('g', {}, operandValues(matrix, put, cell))),
+    ],
+    above: [
+      shape('g', {}, rings(matrix, put, scene), outlines(role, matrix, put, scene), arrows),
+      shape('text', { x, y: y - 8, class: 'name' }, `${matrix.name}  ${matrix.rows}×${matrix.cols}`),
+      shape('g', {}, threadLine(role, matrix, put, scene), pointedAt(role, put, scene)),
+    ],
+  };
+}
+
+const ofMatrices = (run) => Object.fromEntries(Object.entries(run.matrices).map(([role, m]) => [role, [m.rows, m.cols]]));
+
+// What this step shows in cells of a matrix: marks, and in P what the block has stored.
+function paintMarks(role, matrix, put, touched, { run, state, cell, now, over }) {
+  const at = (spot) => { const [x, y] = put(spot); return { x, y, size: cell }; };
+  for (const { requested, access } of touched) {
+    const [known, fresh, spot] = [access.mark, now.has(access), at(requested)];
+    if (known?.now !== fresh || known.x !== spot.x || known.y !== spot.y || known.size !== cell) {
+      const there = inside(matrix, requested);
+      const text = there && role !== 'P' ? number(matrix.values[requested[0] * matrix.cols + requested[1]]) : undefined;
+      access.mark = { ...spot, how: access.how, now: fresh, ghost: !there, text };
+    }
+    over.set(`${role}${requested}`, access.mark);
+  }
+  if (role !== 'P') return null;
+  const wrong = wrongCells(run);
+  for (const [key, store] of state.stored) {
+    const one = over.get(`P${key}`) ?? at(key.split(',').map(Number));
+    over.set(`P${key}`, { ...one, text: number(store.value), tone: wrong.has(key) ? 'bad' : 'own' });
+  }
+  return null;
+}
+
+// The cells as they are without a step: M, N, and what earlier blocks have left in P.
+function unchanged(at, { run, cell, done, blockNumber }) {
+  return onceDrawn(run, 'unchanged', [Object.values(at), cell, blockNumber, done.size], () => {
+    const base = new Map();
+    const add = (role, row, col, more) => base.set(`${role}${row},${col}`, { x: at[role][0] + col * cell, y: at[role][1] + row * cell, ...more });
+    for (const role of ['M', 'N']) {
+      const { cols, values } = run.matrices[role];
+      values.forEach((value, i) => { if (sizeOf(number(value), cell)) add(role, Math.floor(i / cols), i % cols, { text: number(value) }); });
+    }
+    const wrong = wrongCells(run);
+    for (const [key, { value }] of done) add('P', ...key.split(',').map(Number), { text: number(value), tone: wrong.has(key) ? 'bad' : 'earlier' });
+    return base;
+  });
+}
+
+function drawMarks(matrix, put, touched, { cell, now }) {
+  return touched.map((t) => {
     const [cx, cy] = put(t.requested);
     const when = now.has(t.access) ? 'now' : 'before';
     const place = `${cx},${cy},${cell},${when}`;
@@ -81,21 +149,6 @@ function drawMatrix(role, [x, y], scene) {
     t.access.mark = { place, part: mark };
     return mark;
   });
-  const middle = ([a, b]) => [a + cell / 2, b + cell / 2];
-  const arrows = touched.filter((t) => t.access.how === 'silent' && now.has(t.access)).map((t) => {
-    const [ex, ey] = put(t.access.reached);
-    return arrow(middle(put(t.requested)), [ex + 0.8 * cell, ey + 0.2 * cell]);
-  });
-  return shape('g', { class: `matrix ${role}` },
-    box(x, y, matrix.cols * cell, matrix.rows * cell, 'ground'),
-    shape('g', {}, strips(role, matrix, put, scene)),
-    onceDrawn(run, `grid|${role}`, [x, y, cell], () => gridLines(x, y, matrix, cell)),
-    shape('g', {}, marks),
-    role === 'P' ? shape('g', {}, earlierSums(matrix, put, scene), sums(scene.state.stored, true, matrix, put, scene))
-      : onceDrawn(run, `values|${role}`, [x, y, cell], () => shape('g', {}, operandValues(matrix, put, cell))),
-    shape('g', {}, rings(matrix, put, scene), outlines(role, matrix, put, scene), arrows),
-    shape('text', { x, y: y - 8, class: 'name' }, `${matrix.name}  ${matrix.rows}×${matrix.cols}`),
-    shape('g', {}, threadLine(role, matrix, put, scene), pointedAt(role, put, scene)));
 }
 
 // A part that is the same in every step, as long as it is drawn at the same place and size.

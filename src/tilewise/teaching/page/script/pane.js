@@ -34,13 +34,14 @@ class Pane {
     drawBroken(this.broke, run);
     if (['M', 'N', 'P'].every((role) => run.matrices[role])) attachStories(this.parts.matrices, this.story, this);
     else this.story.remove();
-    attachTips(this.parts.matrices, ({ asked }) => {
-      const access = this.state.inPhase.find((a) => a.how !== 'filled' && cellName(a.array, a.requested) === asked);
+    attachTips(this.parts.matrices, () => ofMatrices(run), ({ name, row, col }) => {
+      const access = this.state.inPhase.find((a) => a.how !== 'filled' && run.roles[a.array] === name && same(a.requested, [row, col]));
       return access && describeAccess(run, access);
     });
-    attachTips(this.parts.shared, ({ cell }) => {
-      const [, name, row, col] = cell.match(/(.*)\[(\d+)\]\[(\d+)\]/);
-      const { origin, thread, value } = this.state.shared[name].get(`${row},${col}`);
+    attachTips(this.parts.shared, () => run.block(this.block).geometry.sizes, ({ name, row, col }) => {
+      const held = this.state.shared[name]?.get(`${row},${col}`);
+      if (!held) return '';
+      const { origin, thread, value } = held;
       return origin ? describeAccess(run, origin) : say('access.filled', { thread: run.threadName(thread), value: number(value) });
     });
   }

@@ -17,22 +17,27 @@ function drawShared(host, run, blockNumber, state, view) {
   const fits = Math.min(stacked ? (frame.width - 8) / widest : beside, view.lecture ? (frame.high - 30) / highest : Infinity);
   const cell = Math.max(view.lecture ? 4 : 10, Math.min(view.lecture ? 110 : 74, fits)) * (view.zoom > 1 ? Math.sqrt(view.zoom) : 1);
   let x = 2; let y = 24; let right = 0; let bottom = 0;
-  const parts = [];
+  const tiles = [];
+  const many = cell < WIDE && names.reduce((sum, name) => sum + sizes[name][0] * sizes[name][1], 0) > MOST_CELLS;
+  const over = many ? new Map() : null;
   host.layout = { at: {}, cell };
   for (const name of names) {
     const [rows, cols] = sizes[name];
     host.layout.at[name] = [x, y];
-    parts.push(drawTile(name, rows, cols, x, y, cell, run, state, view.thread));
+    tiles.push(drawTile(name, rows, cols, x, y, cell, run, state, view.thread, over));
     right = Math.max(right, x + cols * cell); bottom = Math.max(bottom, y + rows * cell);
     if (stacked) y += rows * cell + 34; else x += cols * cell + gap;
   }
-  clear(host, picture(Math.ceil(right + 3), Math.ceil(bottom + 3), describeShared(run, state, names), ...parts));
+  const layers = Object.fromEntries(['below', 'cells', 'above'].map((layer) => [layer, tiles.map((tile) => shape('g', { class: 'matrix' }, tile[layer]))]));
+  const size = [Math.ceil(right + 3), Math.ceil(bottom + 3), describeShared(run, state, names)];
+  if (many) layered(host, ...size, cell, layers, EMPTY, over);
+  else clear(host, picture(...size, layers.below, layers.cells, layers.above));
 }
 
-function drawTile(name, rows, cols, x, y, cell, run, state, thread) {
-  const group = shape('g', { class: 'matrix' },
-    shape('text', { x, y: y - 8, class: 'name' }, `${name}  ${rows}×${cols}`),
-    box(x, y, cols * cell, rows * cell, 'ground'));
+const WIDE = 46; // pixels: such a cell shows where its value is from, and which thread wrote it
+const EMPTY = new Map();
+
+function drawTile(name, rows, cols, x, y, cell, run, state, thread, over) {
   const readers = new Map();
   for (const { name: array, cell: at, thread: reader } of state.used) {
     if (array !== name) continue;
@@ -41,6 +46,7 @@ function drawTile(name, rows, cols, x, y, cell, run, state, thread) {
   }
   const now = new Set(state.touched.filter((a) => a.target === name).map((a) => a.put[0] * cols + a.put[1]));
   const known = onceDrawn(run, `tile|${name}`, [x, y, cell, language], () => ({ cells: [], grid: gridLines(x, y, { rows, cols }, cell) }));
+  const cells = [];
   for (let index = 0; index < rows * cols; index++) {
     const [row, col] = [Math.floor(index / cols), index % cols];
     const held = state.shared[name]?.get(`${row},${col}`);
@@ -48,19 +54,31 @@ function drawTile(name, rows, cols, x, y, cell, run, state, thread) {
     const who = readers.get(index);
     const fresh = now.has(index);
     let drawn = known.cells[index];
-    if (!drawn || drawn.held !== held || drawn.fresh !== fresh || drawn.who || who) {
+    const changed = !drawn || drawn.held !== held || drawn.fresh !== fresh || drawn.who || who;
+    if (over) {
+      if (changed) drawn = known.cells[index] = { held, fresh, who, ...painted(held, fresh, who, ...at, thread) };
+      if (held || who) over.set(name + index, drawn);
+      continue;
+    }
+    if (changed) {
       const inside = [held ? drawHeld(held, `${name}[${row}][${col}]`, ...at, cell, run, fresh) : null, who ? drawReaders(who, ...at, cell, thread) : null];
       drawn = known.cells[index] = { held, fresh, who, part: shape('g', {}, inside) };
     }
-    group.append(drawn.part);
+    cells.push(drawn.part);
   }
-  group.append(known.grid);
-  group.append(box(x, y, cols * cell, rows * cell, 'tile', { rx: 5 }));
-  return group;
+  return {
+    below: [shape('text', { x, y: y - 8, class: 'name' }, `${name}  ${rows}×${cols}`), box(x, y, cols * cell, rows * cell, 'ground'), over ? known.grid : null],
+    cells,
+    above: [over ? null : known.grid, box(x, y, cols * cell, rows * cell, 'tile', { rx: 5 })],
+  };
 }
 
+const painted = (held, now, who, x, y, thread) => ({
+  x, y, how: held?.how, now, text: held && number(held.value), readers: who && (who.includes(thread) ? 'mine' : 'others'),
+});
+
 function drawHeld(held, name, x, y, cell, run, now) {
-  const wide = cell >= 46;
+  const wide = cell >= WIDE;
   const middle = x + cell / 2;
   const group = marked(x, y, cell, held.how, now ? 'now' : 'before', { 'data-cell': name, 'data-how': held.how });
   const former = wide && now && held.former !== undefined ? `${number(held.former)}→` : '';

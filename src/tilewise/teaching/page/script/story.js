@@ -60,16 +60,8 @@ function attachStories(host, note, pane) {
     drawMatrices(host, pane.run, pane.block, pane.state, pane.view);
   };
   host.addEventListener('mousemove', (event) => {
-    const svg = host.querySelector('svg');
-    if (!svg || !host.layout) return;
-    const frame = svg.getBoundingClientRect();
-    const spot = [event.clientX - frame.left, event.clientY - frame.top];
-    for (const role of ['M', 'N', 'P']) {
-      const { rows, cols } = pane.run.matrices[role];
-      const col = Math.floor((spot[0] - host.layout.at[role][0]) / host.layout.cell);
-      const row = Math.floor((spot[1] - host.layout.at[role][1]) / host.layout.cell);
-      if (row >= 0 && col >= 0 && row < rows && col < cols) { show(role, row, col); return; }
-    }
+    const at = cellUnder(host, ofMatrices(pane.run), event);
+    if (at) show(at.name, at.row, at.col);
   });
   const answer = () => { if (pane.pointed) predict.answer(app, pane.pointed.role, [pane.pointed.row, pane.pointed.col]); };
   host.addEventListener('click', answer);

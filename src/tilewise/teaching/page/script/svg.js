@@ -77,11 +77,16 @@ function picture(width, height, label, ...children) {
 
 const box = (x, y, width, height, name, more = {}) => shape('rect', { x, y, width: Math.max(0, width), height: Math.max(0, height), class: name, ...more });
 
+function sizeOf(text, cell, most = 0.44) {
+  const size = Math.min(cell * most, (cell * 0.84) / (0.6 * Math.max(1, text.length)));
+  return size < 5.5 ? null : size;
+}
+
 // Text that fits its cell: as large as the cell allows, smaller for longer numbers, with room on both sides; none where
 // it could not be read.
 function fitted(text, x, y, cell, name, most = 0.44) {
-  const size = Math.min(cell * most, (cell * 0.84) / (0.6 * Math.max(1, text.length)));
-  return size < 5.5 ? null : shape('text', { x, y, class: name, 'font-size': size.toFixed(1), dy: '0.35em' }, text);
+  const size = sizeOf(text, cell, most);
+  return size && shape('text', { x, y, class: name, 'font-size': size.toFixed(1), dy: '0.35em' }, text);
 }
 
 // A cell in one of the four kinds: colour below, hatching above.
@@ -93,12 +98,12 @@ function marked(x, y, size, how, name = '', more = {}) {
     box(...at, 'tint', corner), how === 'loaded' ? null : box(...at, 'hatch', { ...corner, fill: `url(#hatch-${how})` }));
 }
 
-// Tooltips, made when the mouse gets there: hundreds of cells have one.
-function attachTips(host, textOf) {
-  host.addEventListener('mouseover', ({ target }) => {
-    const mark = target.closest('.kind');
-    const text = mark && !mark.querySelector('title') && textOf(mark.dataset);
-    if (text) mark.append(made(shape('title', {}, text)));
+// Tooltips, made when the mouse gets there.
+function attachTips(host, sizes, textOf) {
+  host.addEventListener('mousemove', (event) => {
+    const at = cellUnder(host, sizes(), event);
+    const text = (at && textOf(at)) || '';
+    if (host.title !== text) host.title = text;
   });
 }
 
