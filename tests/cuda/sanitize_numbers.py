@@ -32,7 +32,7 @@ for m, k, n in ((129, 65, 257), (64, 520, 64), (5, 33, 300)) if describe("cuda:0
             "bf16x6",
             np.float32,
             {},
-            (SplitConfig(SplitTile(192, 2)), SplitConfig(SplitTile(72)), SplitConfig(SplitTile(64), 2)),
+            (SplitConfig(SplitTile(192)), SplitConfig(SplitTile(72)), SplitConfig(SplitTile(64), 2)),
         ),
         ("k_major", np.float32, {"precision": "tf32"}, (KMajorConfig(KMajorTile(256, 2), TRANSPOSED), *FROM_REGISTERS)),
         ("k_major", np.int8, {"dtype": "int32"}, (KMajorConfig(KMajorTile(128), TRANSPOSED),)),

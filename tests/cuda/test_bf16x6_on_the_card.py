@@ -72,7 +72,7 @@ def test_layouts_and_edges(shape, layouts):
         assert torch.isnan(around).all(), "something was written outside P"
 
 
-@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}")
+@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}")
 def test_every_tile_twice_with_the_same_bits(tile, monkeypatch):
     for m, k, n in ((520, 264, 392), (131, 72, 265)):
         M, N = matrix(m, k)[0], matrix(k, n)[0]

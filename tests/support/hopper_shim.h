@@ -82,7 +82,6 @@ static void copy_box(void* to, const TensorMap* map, Barrier* barrier, int x, in
     state_of(barrier).bytes -= arrived;
     complete(state_of(barrier));
 }
-static void copy_bytes_multicast(void*, const void*, unsigned, Barrier*, unsigned short) { abort(); }
 static void copy_box_multicast(void*, const TensorMap*, Barrier*, int, int, unsigned short) { abort(); }
 static void copy_box_multicast(void*, const TensorMap*, Barrier*, int, int, int, int, unsigned short) { abort(); }
 static void store_box(const TensorMap* map, const void* from, int x, int y, int z = 0, int w = 0) {

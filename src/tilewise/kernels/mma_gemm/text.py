@@ -26,8 +26,7 @@ def render_sliced(dtype: DType, tile: SlicedTile, arch: int) -> str:
         "TN": tile.cols,
         "WARP_BYTES": tile.warp_bytes(dtype.itemsize),
         "MOST_THREADS": 32 * MOST_WARPS,
-        **of_tile(tile, "stages", "resident"),
-        "ROLLING" if dtype.itemsize == 8 else "HELD": tile.held,
+        **of_tile(tile, "stages", "resident", "held"),
     }
     tensor = dtype.itemsize == 8
     cores = "mma_gemm/sliced_k/tensor_cores.cuh" if tensor else "mma_gemm/sliced_k/plain_cores.cuh"

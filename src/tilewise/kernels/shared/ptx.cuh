@@ -111,15 +111,6 @@ static __device__ __forceinline__ void arrive_after_copies(Barrier* barrier) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-// The same into every block of `ranks`.
-static __device__ __forceinline__ void copy_bytes_multicast(
-    void* to, const void* from, unsigned bytes, Barrier* barrier, unsigned short ranks)
-{
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;"
-        ::"r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"(ranks) : "memory");
-}
-
 // A box of shared memory to a matrix; elements outside the matrix are not written.
 static __device__ __forceinline__ void store_box(const TensorMap* map, const void* from, int x, int y) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];"

@@ -37,7 +37,7 @@ class SlicedTile:
     stages: int
     resident: int
     warps: int  # that a unit's registers hold
-    held: bool = False  # float64: rows of M are read over those multiplied; float32: lines come through registers
+    held: bool = False  # float32: lines come through registers
 
     def warp_bytes(self, size: int) -> int:
         """Of shared memory: its stages, and then its sums."""
@@ -47,10 +47,9 @@ class SlicedTile:
 
 TILES = {
     8: (
-        SlicedTile(32, 32, 0, 1, 8),
-        SlicedTile(32, 32, 0, 1, 12, True),
-        SlicedTile(64, 16, 0, 1, 12, True),
-        SlicedTile(64, 32, 0, 1, 8, True),
+        SlicedTile(32, 32, 0, 1, 12),
+        SlicedTile(64, 16, 0, 1, 12),
+        SlicedTile(64, 32, 0, 1, 8),
     ),
     4: (
         SlicedTile(64, 48, 4, 1, 8),

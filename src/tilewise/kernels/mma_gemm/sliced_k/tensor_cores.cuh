@@ -81,18 +81,6 @@ template <int COUNT> struct Lines {
     }
 };
 
-template <int USED> struct Held { double m[2 * MATS][2], n[USED][2]; };
-
-template <int USED>
-static __device__ __forceinline__ void take(double (&sums)[MATS][USED][4], const Held<USED>& held) {
-    #pragma unroll
-    for (int i = 0; i < MATS; ++i) {
-        double rows[4] = {held.m[2 * i][0], held.m[2 * i + 1][0], held.m[2 * i][1], held.m[2 * i + 1][1]};
-        #pragma unroll
-        for (int j = 0; j < USED; ++j) multiply(sums[i][j], rows, held.n[j]);
-    }
-}
-
 template <int USED>
 static __device__ __forceinline__ void put_sums(Element* part, const double (&sums)[MATS][USED][4]) {
     int lane = threadIdx.x % 32;
@@ -106,7 +94,6 @@ static __device__ __forceinline__ void put_sums(Element* part, const double (&su
                     make_double2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
 }
 
-#if ROLLING
 // A step, and the loads of the next one meanwhile: none, all, or its last `left` of k. Rows of M are loaded over those that have been
 // multiplied.
 #define NOTHING 0
@@ -156,39 +143,6 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
     roll<NOTHING>(sums, m, n, of_m, of_n, left, own, apart);
     put_sums(part, sums);
 }
-#else
-template <int USED>
-static __device__ __forceinline__ void make(const Operand& M, const Operand& N, int from, int till, Element* part) {
-    double sums[MATS][USED][4];
-    #pragma unroll
-    for (int i = 0; i < MATS * USED * 4; ++i) sums[i / (USED * 4)][i / 4 % USED][i % 4] = 0.0;
-    int pairs = M.how & PAIRS, own = threadIdx.x % 4 * (pairs ? 2 : 1), apart = pairs ? 1 : 4;
-    Lines<2 * MATS> of_m(M, from);
-    Lines<USED> of_n(N, from);
-    Held<USED> one, two;
-    int left = till - from;
-    auto read = [&](Held<USED>& to) {
-        if (left >= STEP) {
-            of_m.read(to.m);
-            of_n.read(to.n);
-        } else if (left > 0) {
-            of_m.read_last(to.m, left, own, apart);
-            of_n.read_last(to.n, left, own, apart);
-        }
-        left -= STEP;
-    };
-    sync_grids();
-    read(one);
-    for (int steps = (till - from + STEP - 1) / STEP; steps > 0; steps -= 2) {
-        read(two);
-        take(sums, one);
-        if (steps == 1) break;
-        read(one);
-        take(sums, two);
-    }
-    put_sums(part, sums);
-}
-#endif
 
 // Columns outside P are neither read nor multiplied, in steps of eight.
 static __device__ __forceinline__ void make_tile(

@@ -9,10 +9,8 @@
 // Stores: each warp transposes its rows in shared memory, 32 columns at a time, and stores 128 bytes of a row at once, for any alignment
 //   of P. With split-K (`splits`), P is that many matrices, and `combine` adds them up.
 // Stacks: tiles are numbered member by member; a broadcast operand has one member's planes.
-// Clusters: CLUSTER blocks have tiles above one another and the same tile of N: each multicasts a share of it.
 // Edges: planes are padded with zeros; results outside P are not stored.
-// Barrier: full[s] completes when the tiles of stage s have arrived; empty[s] when every consumer in the cluster that reads this block's
-//   copies has read them.
+// Barrier: full[s] completes when the tiles of stage s have arrived; empty[s] when every consumer has read them.
 // Safety: where a plane may overflow or underflow (`safe`), all blocks exit and set `verdict`; then the plain kernel queued after this one
 //   computes P, otherwise that exits.
 
@@ -51,14 +49,12 @@ static __device__ __forceinline__ unsigned bytes_from(int first, int lines, int 
 static __device__ __forceinline__ void produce(
     char* stages, Barrier* full, Barrier* empty, const char* all_m, const char* all_n, Size size, const Stack& stack)
 {
-    const int share = BLOCK_N / CLUSTER;
-    int member, stage = 0, mine = CLUSTER > 1 ? cluster_rank() * share : 0;
+    int member, stage = 0;
     unsigned parity = 1;  // a new barrier counts as completed in the other parity: no wait
     Work work;
     for (int turn = 0; find_tile(turn, size, stack, work, member); ++turn) {
         const char *planes_m = all_m + member * stack.planes_m, *planes_n = all_n + member * stack.planes_n;
         unsigned bytes_m = bytes_from(work.top, size.m, BLOCK_M), bytes_n = bytes_from(work.left, size.n, BLOCK_N);
-        unsigned own_bytes = bytes_from(work.left + mine, size.n, share);
         for (int step = work.from; step < work.to; ++step) {
             barrier_wait(&empty[stage], parity);
             barrier_expect(&full[stage], PLANES * (bytes_m + bytes_n));
@@ -69,12 +65,8 @@ static __device__ __forceinline__ void produce(
                 if (bytes_m)
                     copy_bytes(to + p * TILE_M_BYTES, planes_m + (plane * padded(size.m) + work.top) * ROW_BYTES, bytes_m,
                                &full[stage]);
-                const char* from_n = planes_n + (plane * padded(size.n) + work.left + mine) * ROW_BYTES;
-                char* to_n = to + PLANES * TILE_M_BYTES + p * TILE_N_BYTES + mine * ROW_BYTES;
-                if (CLUSTER == 1)
-                    copy_bytes(to_n, from_n, own_bytes, &full[stage]);
-                else if (own_bytes)
-                    copy_bytes_multicast(to_n, from_n, own_bytes, &full[stage], ALL_RANKS);
+                copy_bytes(to + PLANES * TILE_M_BYTES + p * TILE_N_BYTES,
+                           planes_n + (plane * padded(size.n) + work.left) * ROW_BYTES, bytes_n, &full[stage]);
             }
             NEXT_STAGE(stage, parity, STAGES)
         }
@@ -184,7 +176,7 @@ static __device__ __forceinline__ bool all_safe(const unsigned* largest, int met
 }
 
 // `onto`: accumulate onto P; `largest`: `met` magnitudes of either operand of each member.
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1) bf16x6(
+extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1) bf16x6(
     const char* planes_m, const char* planes_n, float* P, Size size, long long ldp, int onto, const unsigned* largest,
     int met, int log_k, unsigned* verdict, const __grid_constant__ Stack stack)
 {
@@ -196,14 +188,13 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
     Barrier* empty = full + STAGES;
     if (threadIdx.x == 0) {
         most[0] = most[1] = 0;
-        init_stages(full, empty, STAGES, 1, CONSUMERS * CLUSTER);
+        init_stages(full, empty, STAGES, 1, CONSUMERS);
         barrier_init_done();
     }
     __syncthreads();
     wait_on_dependent_grids();
     bool go = all_safe(largest, met, stack, log_k, most);
     if (blockIdx.x == 0 && threadIdx.x == 0) *verdict = !go;
-    if (CLUSTER > 1) cluster_sync();
     int group = threadIdx.x / 128;
     if (group == 0) {
         setmaxnreg_dec<56>();
@@ -213,7 +204,4 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         staging += (threadIdx.x / 32 - 4) * 16 * STAGED;
         if (go) consume(stages, full, empty, staging, group - 1, P, size, stack, ldp, onto);
     }
-    // no block exits while another may still write to its shared memory
-    __syncwarp();
-    if (CLUSTER > 1) cluster_sync();
 }

@@ -19,11 +19,12 @@ def render_split() -> str:
 def render_bf16x6(tile: SplitTile) -> str:
     """One text for every layout: planes always have the same."""
     defines = {
-        **of_tile(tile, "rows", "cols", "stages", "cluster"),
+        **of_tile(tile, "rows", "cols", "stages"),
         "BLOCK_K": DEPTH,
         "SEGMENT": SEGMENT,
+        "CLUSTER": 1,
         "BESIDE": 0,
-        "GROUP": GROUP // tile.cluster,
+        "GROUP": GROUP,
     }
     return assembled(
         "// bf16x6: float32 from six products of bfloat16",
