@@ -151,6 +151,8 @@ def _why_not_of_options(can: Capabilities, p: Problem) -> str | None:
         return "takes no groups along {p.groups.along}: leave kernel= out"
     if p.groups is None and can.only_groups:
         return "multiplies groups of rows, and there are none: use tw.grouped_matmul"
+    if p.groups is not None and (p.accumulate or p.epilogue):
+        return "stores groups as they are"
     if p.accumulate and not can.accumulates:
         return "stores P, and cannot add onto it"
     if p.unrounded and not can.unrounded:

@@ -120,7 +120,6 @@ class DirectHalf(HalvesAnywhere):
     launches = staticmethod(recipe.of_direct_half)
     can = Capabilities(
         AMPERE, dtypes=HALVES, one_dtype=True, plus_times=True, unrounded=False, groups=("rows",), contiguous=True,
-        problem=(Condition(lambda p: not (p.groups and (p.accumulate or p.epilogue)), "stores groups as they are"),),
         fuses=True,
     )  # fmt: skip
 

@@ -66,16 +66,15 @@ class Grouped(ByConfigs):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         assert problem.groups is not None
         yield render_walk.key(problem.groups.wide)
-        either = (False, True)
-        for k_along_m, k_along_n, accumulate in product(either, either, either):
-            yield grouped_text(problem.algebra, problem.groups, (k_along_m, k_along_n), accumulate)
+        for along in product((False, True), (False, True)):
+            yield grouped_text(problem.algebra, problem.groups, along)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         """M, N and P have any strides; the tiles of groups of rows are listed by a launch before."""
         p = plan.problem
         assert p.groups is not None
         by_k = p.groups.along == "k"
-        source = grouped_text(p.algebra, p.groups, along_k(given), p.accumulate)
+        source = grouped_text(p.algebra, p.groups, along_k(given))
         made, groups, down = [], OFFSETS, math.ceil(p.m / SIDE)
         if not by_k:
             walk, groups = walk_launch(p, SIDE, scratch)
@@ -83,7 +82,7 @@ class Grouped(ByConfigs):
         arguments = (
             *(x.pointer for x in (given.M, given.N, given.P)),
             groups,
-            *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
+            *(ctypes.c_int(x) for x in (p.m, p.k, p.n)),
             *strides(given),
             ctypes.c_longlong(0 if by_k else given.N.layout.stack[0]),
             ctypes.c_longlong(given.P.layout.stack[0] if by_k else 0),
@@ -92,10 +91,10 @@ class Grouped(ByConfigs):
         return [*made, Launch.of(source, self.name, grid, (THREADS,), arguments)]
 
 
-def grouped_text(algebra: Algebra, groups: Groups, k_along: tuple[bool, bool], accumulate: bool) -> str:
+def grouped_text(algebra: Algebra, groups: Groups, k_along: tuple[bool, bool]) -> str:
     """The key of its text; the number of groups is an argument."""
     by_k = groups.along == "k"
-    return render_grouped.key(algebra, by_k, groups.wide and by_k, k_along, accumulate)
+    return render_grouped.key(algebra, by_k, groups.wide and by_k, k_along)
 
 
 class Job(ctypes.Structure):

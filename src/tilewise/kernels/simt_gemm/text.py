@@ -50,11 +50,10 @@ def render_rank_k(algebra: Algebra, deep: int, columns: int) -> str:
 
 
 @KeyedRenderer
-def render_grouped(algebra: Algebra, by_k: bool, wide: bool, k_along: tuple[bool, bool], accumulate: bool) -> str:
+def render_grouped(algebra: Algebra, by_k: bool, wide: bool, k_along: tuple[bool, bool]) -> str:
     """`k_along`: whether M and N are contiguous along k; `wide`: ends of groups are 64-bit."""
-    macros: dict[str, object] = {"K_ALONG_M": k_along[0], "K_ALONG_N": k_along[1], "BY_K": by_k}
-    algebra_text = prelude(algebra, accumulate=accumulate)
-    return assembled(macros, offset_type(wide), algebra_text, "simt_gemm/tile.cuh simt_gemm/grouped.cu")
+    macros = {"K_ALONG_M": k_along[0], "K_ALONG_N": k_along[1], "BY_K": by_k}
+    return assembled(macros, offset_type(wide), prelude(algebra), "simt_gemm/tile.cuh simt_gemm/grouped.cu")
 
 
 @KeyedRenderer

@@ -47,7 +47,7 @@ def takes(p: Problem) -> bool:
 
 
 def configs(p: Problem) -> list[TensorConfig]:
-    if not takes(p) or (p.accumulate and p.groups):
+    if not takes(p):
         return []
     return [TensorConfig(tile, (DEINTERLEAVED, BY_CLASSES)) for tile in (N_BY_CLASSES if p.groups else IN_STACKS)]
 

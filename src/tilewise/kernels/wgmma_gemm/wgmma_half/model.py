@@ -27,7 +27,7 @@ def _stores_unrounded(p: Problem) -> bool:
 def _groups(p: Problem) -> bool:
     if p.groups is None:
         return True
-    if p.accumulate or p.epilogue or p.unrounded or not p.k:
+    if p.unrounded or not p.k:
         return False
     sides = (p.layout_m, p.m, p.k, p.dtype_m), (p.layout_n, p.k, p.n, p.dtype_n)
     packed = PACKED in [route(layout, rows, cols, dtype, p.dtype) for layout, rows, cols, dtype in sides]
@@ -36,7 +36,7 @@ def _groups(p: Problem) -> bool:
 
 
 UNROUNDED = Condition(_stores_unrounded, "keeps unrounded sums in rows that start on 8 bytes")
-GROUPS = Condition(_groups, "stores groups as they are, and takes those along k of operands whose rows are contiguous")
+GROUPS = Condition(_groups, "rounds groups, and takes those along k of operands whose rows are contiguous")
 
 
 def tuning_class(problem: Problem) -> str:
