@@ -234,7 +234,7 @@ class Problem:
         """Multiply-and-add steps; a step of plus_times is two floating-point operations."""
         return self.m * self.k * self.n * (1 if self.groups else self.members)
 
-    @property
+    @once
     def least_steps(self) -> int:
         """The steps that no kernel can do without: half of them where P is symmetric."""
         return self.steps // 2 if self.symmetric else self.steps

@@ -107,9 +107,13 @@ class Table(NamedTuple):
 
 def fastest(tables: Iterable[Table], largest: int) -> tuple[float, Any]:
     """The least expected seconds, and their configuration."""
-    found = [(*table.formula.least(table.rows, table.given, largest), table) for table in tables]
-    number, seconds, table = min(found, key=itemgetter(1))
-    return seconds, table.config(number)
+    best: tuple[float, int, Table | None] = INFINITE, 0, None
+    for table in tables:
+        number, seconds = table.formula.least(table.rows, table.given, largest)
+        if best[2] is None or seconds < best[0]:
+            best = seconds, number, table
+    assert best[2] is not None
+    return best[0], best[2].config(best[1])
 
 
 def chosen(tables: Sequence[Table], problem: Problem, parts: int = 1) -> tuple[float, Any]:

@@ -26,6 +26,7 @@ RIDGE, KIND_RIDGE = 10.0, 3.0  # regularization, in samples
 OUTLIER = 0.3  # residuals beyond it have a lower weight (Huber)
 LEAST_SAMPLES = 8  # of a fit
 ROUNDS = 5  # of reweighting
+LEAST_MICROSECONDS = 0.1  # of an expected time
 
 
 class Timed(Protocol):
@@ -54,7 +55,7 @@ def corrected_seconds(plan: Timed, known: Regressors | None = None) -> float:
     fit = None if table is None or p.return_arg or p.scaled else table.fits.get(plan.kernel)
     if fit is None:
         return predicted
-    (name, values), time = known or regressors(p), _log_of_time(predicted)
+    (name, values), time = known or regressors(p), math.log2(max(predicted * 1e6, LEAST_MICROSECONDS))
     offset, slope = fit.kinds.get(name, (0.0, 0.0))
     error = sum(map(mul, fit.weights, (*values, time, plan.passes > 0))) + offset + slope * time
     return max(plan.floor, predicted * math.exp(min(fit.most, max(fit.least, error))))
@@ -88,11 +89,8 @@ TIME = -2  # the index of the expected time in `features`
 
 def features(plan: Timed) -> list[float]:
     """The regressors of a plan's error."""
-    return [*regressors(plan.problem)[1], _log_of_time(plan.predicted), plan.passes > 0]
-
-
-def _log_of_time(seconds: float) -> float:
-    return math.log2(max(seconds * 1e6, 0.1))
+    time = math.log2(max(plan.predicted * 1e6, LEAST_MICROSECONDS))
+    return [*regressors(plan.problem)[1], time, plan.passes > 0]
 
 
 def regressors(p: Problem) -> Regressors:

@@ -12,7 +12,6 @@ import math
 from array import array
 from collections.abc import Callable, Sequence
 from threading import Thread
-from typing import NamedTuple
 
 from tilewise.system.builtin_call import builtin, compiled_functions, native_calls
 from tilewise.system.llvm_lock import LLVM
@@ -36,13 +35,6 @@ class Rows:
         self.room = 8 * (1 + len(self.rows))  # bytes of the result: the least value, then that of every row
 
 
-class Least(NamedTuple):
-    """The first row with the least value, and that value."""
-
-    number: int
-    value: float
-
-
 class Formula:
     """`function(row, given)`: a float, infinite where the row is not possible."""
 
@@ -55,12 +47,13 @@ class Formula:
     def __call__(self, row: Row, given: Row) -> float:
         return self.function(row, given)
 
-    def least(self, table: Rows, given: Row, largest: int) -> Least:
-        """`largest`: the largest intermediate integer, but for a small factor; beyond 2⁵² Python evaluates all rows."""
+    def least(self, table: Rows, given: Row, largest: int) -> tuple[int, float]:
+        """The first row with the least value, and that value. `largest`: the largest intermediate integer, but for a
+        small factor; beyond 2⁵² Python evaluates all rows."""
         if self._native is None or largest > LARGEST:
             return self._in_python(table, given)
         number, values = self._evaluated(table, given)
-        return Least(number, values[0])
+        return number, values[0]
 
     def each(self, table: Rows, given: Row, largest: int) -> Sequence[float]:
         """The value of every row."""
@@ -75,14 +68,14 @@ class Formula:
         at, answer = held.buffer_info()[0], values.buffer_info()[0]
         return self._native(table.address, len(table.rows), table.width, at, answer), values
 
-    def _in_python(self, table: Rows, given: Row) -> Least:
+    def _in_python(self, table: Rows, given: Row) -> tuple[int, float]:
         self._calls += 1
         if self._calls == PATIENCE:
             compile_formulas()
         function = self.function
         values = [function(row, given) for row in table.rows]
         least = min(values)
-        return Least(values.index(least), least)
+        return values.index(least), least
 
     def use(self, least: int) -> None:
         """Call the compiled function of `translated` at this address."""

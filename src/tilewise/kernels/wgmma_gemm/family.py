@@ -230,7 +230,7 @@ class BulkLines(Tabled):
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         """Without the configuration, which takes longer than its time."""
         (table,) = bulk_search.tables(problem, machine, bulk_search.MOST_CUTS)
-        seconds = table.formula.least(table.rows, table.given, problem.largest).value
+        _, seconds = table.formula.least(table.rows, table.given, problem.largest)
         floor = self.limits(problem, machine)[0]
         return Offer(problem, machine, self.name, max(seconds, floor), floor)
 

@@ -11,6 +11,7 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import Capabilities
 from tilewise.kernels.shared.triangle import symmetric_note
+from tilewise.kernels.simt_gemm.skinny import halves_on_hopper
 from tilewise.kernels.simt_gemm.tiled import model
 from tilewise.kernels.simt_gemm.tiled.model import Choice
 from tilewise.kernels.simt_gemm.tiled.recipe import launches
@@ -22,6 +23,11 @@ class Plain(ByConfigs):
     kernels: ClassVar = {name: model.IDEA}
     launches = staticmethod(launches)
     can = Capabilities(tracks_arg=True, precisions=("ieee",), ordered=True)
+
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        """Halves only where Hopper's tensor cores do not take them: 34 of 59,556 random products were expected to be
+        faster here, and take 0.66 of the time elsewhere (27 of them less)."""
+        return problem.return_arg or problem.ordered or not halves_on_hopper(problem, machine)
 
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, Choice]:
         chosen = model.choose(problem, machine)
