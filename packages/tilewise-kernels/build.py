@@ -13,7 +13,7 @@ from pathlib import Path
 from tilewise import __version__
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.backends.cuda.builders import build, workers_for
-from tilewise.backends.cuda.bundle import build_id, bundled
+from tilewise.backends.cuda.bundle import build_id, bundled, packed
 from tilewise.backends.cuda.compile import compile_source, compiler, missing
 from tilewise.backends.cuda.device import ARCHS, machine_of_arch
 from tilewise.backends.cuda.loading import kernel_names
@@ -46,7 +46,7 @@ def main() -> None:
         lacking = missing(texts, arch)
         if lacking:
             build(lacking, arch, workers_for(len(lacking), options.workers), lambda *_: None)
-        made = {text: (compile_source(text, arch), kernel_names(text_of(text))) for text in texts}
+        made = {text: (packed(compile_source(text, arch)), kernel_names(text_of(text))) for text in texts}
         path = options.output / f"{arch}.kernels"
         path.write_bytes(bundled(code, made, sets))
         state = "run on a card" if arch in RUN else "compiled only"

@@ -12,7 +12,7 @@ import pytest
 import tilewise as tw
 from tilewise.backends.cuda import builders, bundle, bundles
 from tilewise.backends.cuda import compile as compiling
-from tilewise.backends.cuda.bundle import build_id, bundled
+from tilewise.backends.cuda.bundle import build_id, bundled, packed
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
 from tilewise.kernels.shared.text import render_pack
@@ -52,7 +52,7 @@ def package(tmp_path, monkeypatch):
 
 
 def bundle_of(code, of=None):
-    return bundled(of or build_id(), {TEXTS[0]: (code, ["pack"])}, {"float32": TEXTS[:1]})
+    return bundled(of or build_id(), {TEXTS[0]: (packed(code), ["pack"])}, {"float32": TEXTS[:1]})
 
 
 def in_a_process(code, **variables):
@@ -72,6 +72,7 @@ def test_threads_build_into_the_cache_and_then_nothing_loads_the_compiler(cache)
     assert set(built) == set(TEXTS)
     assert min(built.values()) > 1000
     assert compiling.missing(TEXTS, ARCH) == []
+    assert sum(path.stat().st_size for path in compiling.store().entries()) < 0.6 * sum(built.values())
     code = f"""
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.kernels.shared.text import render_pack

@@ -19,6 +19,7 @@ from tilewise.algebra.builtin import SEMIRINGS, find_semiring, is_plus_times
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.algebra.semiring import Semiring
 from tilewise.backends.cuda.builders import build, workers_for
+from tilewise.backends.cuda.bundle import packed
 from tilewise.backends.cuda.bundles import holds_set, is_kept, keep
 from tilewise.backends.cuda.compile import compile_source, missing, policy, prefetched
 from tilewise.backends.cuda.device import arch_of
@@ -166,7 +167,7 @@ class _Collector:
     def add(self, text: str) -> None:
         """Add a kernel that is built."""
         if text.__class__ is KernelKey:
-            self._built[text] = compile_source(text, self._arch), kernel_names(text_of(text))
+            self._built[text] = packed(compile_source(text, self._arch)), kernel_names(text_of(text))
 
     def write(self, texts: Iterable[str]) -> None:
         """Write the bundle, including kernels that were built earlier."""

@@ -20,10 +20,16 @@ from threading import Lock
 
 from tilewise.system.resources import PACKAGE
 
-MAGIC = b"tilewise kernels 1\n"
+MAGIC = b"tilewise kernels 2\n"
+LEVEL = 6  # of compression: 0.31 of the bytes, for 2 ms beside half a second of compiling
 SUFFIXES = (".py", ".cu", ".cuh")
 RENDERERS = ("kernels", "algebra")  # with the files of the package itself: all code that a text may depend on
 _BEGAN = time.time()
+
+
+def packed(code: bytes) -> bytes:
+    """Machine code as it lies on disk."""
+    return zlib.compress(code, LEVEL)
 
 
 @lru_cache(maxsize=1)
@@ -69,7 +75,12 @@ class Bundle:
         os.close(self.handle)
 
     def read(self, name: str) -> bytes | None:
-        """The machine code, or None if it is damaged; then it is removed from the index."""
+        """The machine code, or None if it is damaged."""
+        held = self.held(name)
+        return None if held is None else zlib.decompress(held)
+
+    def held(self, name: str) -> bytes | None:
+        """The same compressed, as it is stored; a damaged kernel is removed from the index."""
         found = self.kernels.get(name)
         if found is None:
             return None
@@ -115,7 +126,7 @@ def opened(handle: int, at: int = 0) -> Bundle | None:
 
 
 def bundled(build_id: str, built: Mapping[str, tuple[bytes, list[str]]], sets: Mapping[str, Iterable[str]]) -> bytes:
-    """The bytes of a bundle of kernels (machine code and entry points by key): equal for equal kernels."""
+    """The bytes of a bundle of kernels (`packed` machine code and entry points by key): equal for equal kernels."""
     kernels, places, codes, end = {}, dict[bytes, int](), list[bytes](), 0
     for name in sorted(built):
         code, entries = built[name]
@@ -143,6 +154,6 @@ def merged(
 
 def _whole(held: Bundle) -> Iterator[tuple[str, tuple[bytes, list[str]]]]:
     for name in list(held.kernels):
-        code = held.read(name)
+        code = held.held(name)
         if code is not None:
             yield name, (code, held.entries(name))

@@ -10,11 +10,13 @@ import contextlib
 import hashlib
 import os
 import re
+import zlib
 from collections.abc import Iterable
 from typing import Any
 from weakref import finalize
 
 from tilewise.arrays.card import cuda_core, simulated_arch
+from tilewise.backends.cuda.bundle import packed
 from tilewise.backends.cuda.bundles import in_a_bundle, machine_code
 from tilewise.backends.cuda.store import OPTIONS, compiler, store
 from tilewise.errors import EngineError, UsageError
@@ -42,7 +44,8 @@ def compile_source(source: str, arch: str, cache: DiskCache | None = None, *, al
                 _check_policy(text, arch)
             # takes seconds; after Ctrl-C the compilation goes on, and the next call finds its result on disk
             building = contextlib.nullcontext()  # no lock: NVRTC runs in several threads, and in a forked child
-            found = interruptible(lambda: kept.get_or_build(key, lambda: _compile(text, arch)), building)
+            found = interruptible(lambda: kept.get_or_build(key, lambda: packed(_compile(text, arch))), building)
+        found = zlib.decompress(found)
     _built.add((source, arch))
     return found
 
@@ -59,7 +62,7 @@ def prefetched(source: str, arch: str) -> bool:
         found = store().get(_key(text_of(source), arch))
         if found is None:
             return False
-        _read[source, arch] = found
+        _read[source, arch] = zlib.decompress(found)
     _built.add((source, arch))
     return True
 
@@ -94,7 +97,7 @@ def policy() -> str:
 
 
 def _key(text: str, arch: str) -> tuple[str, ...]:
-    return hashlib.sha256(text.encode()).hexdigest(), arch, *OPTIONS, compiler()
+    return hashlib.sha256(text.encode()).hexdigest(), arch, "packed", *OPTIONS, compiler()
 
 
 def _check_policy(source: str, arch: str) -> None:
