@@ -110,7 +110,6 @@ def test_a_kernel_with_long_loops_is_restarted_as_compiled_code(run):
     assert report.output.endswith("-22 -18\n")  # 2 · x: y was restored before the restart
 
 
-@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("body", "kind", "words"),
     [
@@ -334,3 +333,28 @@ int main() {{ int n = 48, all = {48 * 4 * len(lines)}; int h[{48 * 4 * len(lines
         if pair[0] != pair[1]
     ]
     assert not wrong, wrong[:3]
+
+
+OTHER_NAMES = """__device__ float at(const float* from, int i) { return from[i]; }
+__global__ void k(const float* in, float* out, int* row, float* none, int n) {
+  int i = threadIdx.x; BEFORE
+  out[i] = in[i + 9 * n] + 1;
+  row[i - n] = 1;
+  if (n < 0) out[i] = at(none, i);
+}
+int main() {
+  float *a, *b, h[8]; int *c;
+  cudaMalloc(&a, 32); cudaMalloc(&b, 32); cudaMalloc(&c, 32); cudaMemset(a, 0, 32);
+  k<<<1, 8>>>(a, b, c, 0, 8); cudaMemcpy(h, b, 32, cudaMemcpyDeviceToHost); printf("%g\\n", h[3]);
+  cudaFree(a); cudaFree(b); cudaFree(c);
+}"""
+
+
+@pytest.mark.parametrize("before", ["", "int z = 0; again: if (z++ < 0) goto again;"], ids=["lanes", "one by one"])
+def test_both_executors_name_the_kernels_parameter_and_give_nan_from_outside(run, before):
+    """The access may lie closer to another array, or to a variable of the library."""
+    expected = run(OTHER_NAMES.replace("BEFORE", ""), interpret=100.0)
+    found = run(OTHER_NAMES.replace("BEFORE", before), interpret=0.0)
+    for report in (expected, found):
+        assert [(f.kind, f.array) for f in report.findings] == [(Kind.OUT_OF_BOUNDS, "in"), (Kind.OUT_OF_BOUNDS, "row")]
+        assert report.output == "nan\n"

@@ -15,6 +15,8 @@ from tilewise.emulator.host.lower.recording import SiteKind, record, record_unse
 from tilewise.emulator.host.lower.values import FULL, PRECHECKED, SHARED, UNCHECKED, Place, Value
 from tilewise.emulator.parse.types import Array, Record, Reference, Scalar, Type, stored
 
+FLOATING, NAMED = 4, 8  # of the kind of a kernel's invalid access
+
 
 def load(b: FunctionText, place: Place, checked: bool = True) -> Value:
     """The value in a place; for a class or an array, its address. `checked`: report an uninitialised variable."""
@@ -33,7 +35,7 @@ def load(b: FunctionText, place: Place, checked: bool = True) -> Value:
     if place.check == SHARED:
         address = recorded_address(b, address, type_.size) if recorded else address
     elif not place.register and place.check not in (UNCHECKED, PRECHECKED):
-        address = check_access(b, address, type_.size, place.check, span=place.span)
+        address = check_access(b, address, type_.size, place.check, span=place.span, detail=access_detail(b, place))
         if place.check == FULL and b.program.instrumented and not b.library:
             record_access(b, address, type_)
     seen = OK if place.check in (FULL, PRECHECKED) else ""
@@ -41,6 +43,15 @@ def load(b: FunctionText, place: Place, checked: bool = True) -> Value:
     if recorded:
         record(b, SiteKind.READ, place, text)
     return Value(type_, text)
+
+
+def access_detail(b: FunctionText, place: Place) -> str:
+    """What the runtime is told of a kernel's invalid access, in the bits above its kind: whether the type is floating,
+    and the number of the name."""
+    if b.detail or not b.program.device or b.program.recording is not None:
+        return b.detail
+    floating = isinstance(place.type, Scalar) and place.type.floating
+    return str(FLOATING * floating + NAMED * b.program.name_number(place.name))
 
 
 def _recorded(b: FunctionText, place: Place) -> bool:
@@ -60,7 +71,7 @@ def store(b: FunctionText, place: Place, text: str) -> None:
     if place.check == SHARED:
         address = recorded_address(b, address, type_.size, write=True) if recorded else address
     elif not place.register and place.check == FULL:
-        address = check_access(b, address, type_.size, FULL, write=True)
+        address = check_access(b, address, type_.size, FULL, write=True, detail=access_detail(b, place))
     elif not place.register and place.check not in (UNCHECKED, PRECHECKED):
         mark_initialised(b, address, type_.size)
     text = b.to_memory(type_, text)
@@ -169,8 +180,9 @@ def check_states(
 
 
 def check_access(
-    b: FunctionText, address: str, size: int, check: int, write: bool = False, span: tuple[str, str] | None = None
-) -> str:
+    b: FunctionText, address: str, size: int, check: int, write: bool = False, span: tuple[str, str] | None = None,
+    detail: str = "",
+) -> str:  # fmt: skip
     """Check an access; the address to use: in kernels, scratch memory after an invalid access."""
     good, bad = b.label(), b.label()
     reached: list[str] = []
@@ -190,7 +202,7 @@ def check_access(
     else:
         at = b.make(f"ptrtoint ptr {address} to i64")
     reached += check_states(b, at, size, write, good, bad, seen=OK if check == FULL else "")
-    return _invalid_access(b, bad, good, "rt_bad_write" if write else "rt_bad_read", address, at, size, reached)
+    return _invalid_access(b, bad, good, "rt_bad_write" if write else "rt_bad_read", address, at, size, reached, detail)
 
 
 def in_span(b: FunctionText, at: str, size: int, span: tuple[str, str]) -> str:
@@ -202,8 +214,9 @@ def in_span(b: FunctionText, at: str, size: int, span: tuple[str, str]) -> str:
 
 
 def _invalid_access(
-    b: FunctionText, bad: str, good: str, callee: str, address: str, at: str, size: int, reached: list[str]
-) -> str:
+    b: FunctionText, bad: str, good: str, callee: str, address: str, at: str, size: int, reached: list[str],
+    detail: str = "",
+) -> str:  # fmt: skip
     """Report it. The runtime may end a host program; a thread continues with the address that the runtime returns."""
     b.begin(bad)
     if not b.program.device:
@@ -216,7 +229,8 @@ def _invalid_access(
     b.program.external("rt_invalid_access")
     b.before_report()
     kind = ("rt_bad_read", "rt_bad_write", "range read", "range write").index(callee)
-    redirected = b.make(f"call ptr @rt_invalid_access(i64 {at}, i64 {size}, i32 {kind}, i32 {b.line_text()}) cold")
+    given = b.make(f"add i32 {detail}, {kind}") if detail else kind
+    redirected = b.make(f"call ptr @rt_invalid_access(i64 {at}, i64 {size}, i32 {given}, i32 {b.line_text()}) cold")
     b.jump(good)
     b.begin(good)
     valid = "".join(f"[ {address}, %{label} ], " for label in reached)

@@ -181,11 +181,10 @@ def _index(b: Builder, node: tree.Index) -> Any:
     to, size = pointer.type.to, element_size(b, pointer.type.to, node)
     span = b.lanes.span(b, node.base.name) if b.lanes is not None and isinstance(node.base, tree.Name) else None
     if isinstance(pointer, Wide) or isinstance(index, Wide):
-        return WidePlace(to, offset_pointer(b, pointer, index, size), FULL, pointer.type.const, span)
-    step = b.make(f"mul i64 {index.text}, {size}")
-    return recorded_element(
-        b, tree.Binary("+", node.base, node.index), Place(to, b.offset(pointer.text, step), FULL, span=span)
-    )
+        place: Place = WidePlace(to, offset_pointer(b, pointer, index, size), FULL, pointer.type.const, span)
+    else:
+        place = Place(to, b.offset(pointer.text, b.make(f"mul i64 {index.text}, {size}")), FULL, span=span)
+    return recorded_element(b, tree.Binary("+", node.base, node.index), place)
 
 
 def _row(b: Builder, node: tree.Index, base: Any, slot: str) -> Value:

@@ -19,6 +19,8 @@ def by_address(type_: Type) -> str:
 
 
 class FunctionText:
+    detail = ""  # of `checked_memory.access_detail`, where it is a parameter
+
     def __init__(self, program: Program, library: bool) -> None:
         self.program = program
         self.library = library

@@ -114,11 +114,12 @@ def note_assigned(b: Builder, node: tree.Assign, target: Any, value: Value) -> N
 
 
 def recorded_element(b: Builder, pointer: Any, place: Place) -> Place:
-    """What an expression points to, with the row of its index and the parameter that it begins at."""
+    """What an expression points to, with the row of its index and the name that it begins at."""
     recording = b.program.recording
-    if recording is not None and b.program.device and not b.library:
+    if b.program.device and not b.library:
         place.row = row_of(b, pointer)
-        place.name = next((name for name in _roots(pointer) if name in recording.parameters), "")
+        names = (name for name in _roots(pointer) if name and (recording is None or name in recording.parameters))
+        place.name = next(names, "")
     return place
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from tilewise.emulator.host.lower.checked_memory import FLOATING, NAMED
 from tilewise.emulator.host.lower.device import RUN_BLOCKS_TYPES, kernel_module
 from tilewise.emulator.host.lower.device_variables import MAX_DYNAMIC_SHARED
 from tilewise.emulator.host.lower.function import Lowering
@@ -19,6 +20,7 @@ from tilewise.emulator.host.lower.globals import memory_of
 from tilewise.emulator.host.lower.lanes.kernel import width_of
 from tilewise.emulator.host.lower.races import PENDING
 from tilewise.emulator.host.runtime.counted_work import counted_work, reset_counters
+from tilewise.emulator.host.runtime.cuda_arguments import parameter_blocks
 from tilewise.emulator.host.runtime.linking import symbols_of
 from tilewise.emulator.host.runtime.memory import Allocation, Memory, describe
 from tilewise.emulator.host.runtime.session import Session, runtime
@@ -101,6 +103,7 @@ class CompiledKernel:
         s = self.s
         state = s.cuda.running
         state.geometry, state.dynamic_bytes = geometry, min(shared, MAX_DYNAMIC_SHARED)
+        state.site, state.arguments = self.site, arguments
         state.unset_pointer = False
         for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
             s.memory.put(_address(s, name), struct.pack("<3I", *sizes))
@@ -162,10 +165,12 @@ def compiled(s: Session, site: Any, geometry: Geometry) -> CompiledKernel | str:
 
 
 @runtime("rt_invalid_access")
-def invalid_access(s: Session, address: int, size: int, access: int, line: int) -> int:
-    """Report an access of a kernel's thread; the address that it uses instead."""
+def invalid_access(s: Session, address: int, size: int, kind: int, line: int) -> int:
+    """Report an access of a kernel's thread; the address that it uses instead, where a floating value is NaN. An
+    integer is 0: as a loop's limit or a subscript any other would only add consequences."""
     memory = s.memory
     state = s.cuda.running
+    access, name = kind & FLOATING - 1, s.name(kind // NAMED)
     state.reported += 1
     verb = "store" if access & 1 else "load"
     if memory.inside(address, size):
@@ -176,7 +181,9 @@ def invalid_access(s: Session, address: int, size: int, access: int, line: int) 
     if not state.scratch:
         state.scratch = memory.static(SCRATCH, "", False)
     if state.reported < MAX_REPORTED:
-        _outside(s, address, size, line, verb)
+        _outside(s, address, size, line, verb, name)
+    value = b"\xff" * (size - 1) + b"\x7f" if kind & FLOATING else bytes(min(size, SCRATCH))
+    memory.put(state.scratch, value)
     return int(state.scratch)
 
 
@@ -203,21 +210,38 @@ def _uninitialised(s: Session, address: int, size: int, line: int) -> None:
     if block.device and (not block.written or block.kind == "__device__"):
         hint = missing_copy_hint(block)
     message = f"{_thread(s)} loads from {what} at byte {address - block.address} before anything was written there"
-    s.faults.add_of(block, Kind.UNINITIALISED_READ, line, message, hint, "kernel")
+    s.faults.add(Kind.UNINITIALISED_READ, line, message, hint, array=_array(s, block), access="kernel")
     memory.change(block.address, block.size, give=2)
     s.cuda.running.unset_pointer |= size == 8
 
 
-def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
+def _array(s: Session, block: Allocation) -> str:
+    """What the kernel calls a block: the first of its parameters that points there."""
+    own = parameter_blocks(s, s.cuda.running.site, s.cuda.running.arguments)
+    return next((name for name, found in own if found is block), block.name or str(block.line))
+
+
+def _meant(s: Session, address: int, name: str) -> Allocation | None:
+    """The block that an access outside of all blocks belongs to: of the parameter that the text names, else the closest
+    one, which is none of the library's variables."""
+    own = parameter_blocks(s, s.cuda.running.site, s.cuda.running.arguments)
+    found = next((block for parameter, block in own if parameter == name), s.memory.find(address, near=True))
+    if found is None or not own or found.name not in s.program.library_variables:
+        return found
+    return min((block for _, block in own), key=lambda b: max(b.address - address, address - b.end))
+
+
+def _outside(s: Session, address: int, size: int, line: int, verb: str, name: str) -> None:
     memory = s.memory
     address &= (1 << 64) - 1
     if address < 1 << 16:
         hint = "give the kernel memory from cudaMalloc: the pointer is NULL, or its cudaMalloc failed"
-        if not s.cuda.running.unset_pointer:
-            s.faults.add(Kind.NULL_POINTER, line, f"{_thread(s)} goes through a null pointer", hint, access="kernel")
+        if not s.cuda.running.unset_pointer and not s.cuda.sticky:
+            message = f"{_thread(s)} goes through a null pointer"
+            s.faults.add(Kind.NULL_POINTER, line, message, hint, array=name, access="kernel")
         s.cuda.illegal_address()
         return
-    block = memory.find(address, near=True) if memory.inside(address, size) else None
+    block = _meant(s, address, name) if memory.inside(address, size) else None
     if block is None:
         s.faults.add(
             Kind.OUT_OF_BOUNDS, line, f"{_thread(s)}: a {verb} at {address:#x}, which is no memory of this program",
@@ -227,7 +251,10 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
         return
     if block.freed and block.address <= address < block.end:
         message = f"{_thread(s)}: a {verb} in {describe(block)}, freed at line {block.freed}"
-        s.faults.add_of(block, Kind.USE_AFTER_FREE, line, message, "free it after the last launch", verb, block.freed)
+        hint = "free it after the last launch"
+        s.faults.add(
+            Kind.USE_AFTER_FREE, line, message, hint, array=_array(s, block), access=verb, other_line=block.freed
+        )
         return
     hint = "check the index against the length before the access"
     if block.kind == "static" and block.size == MAX_DYNAMIC_SHARED:  # of extern __shared__, whatever a launch gives it
@@ -237,7 +264,7 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
     message = f"{_thread(s)}: a {verb} {past} past the end of {describe(block)}"
     if address < block.address:
         message = f"{_thread(s)}: a {verb} {before} before the start of {describe(block)}"
-    s.faults.add_of(block, Kind.OUT_OF_BOUNDS, line, message, hint, verb)
+    s.faults.add(Kind.OUT_OF_BOUNDS, line, message, hint, array=_array(s, block), access=verb)
 
 
 @runtime("rt_divergent_barrier")
@@ -256,7 +283,7 @@ def race(s: Session, address: int, line: int, other: int, _: int, kind: int) -> 
     if any(f.kind is Kind.RACE and f.line in (line, other) for f in s.faults.kernel):
         return
     block = s.memory.find(address)
-    name, at = (block.name, address - block.address) if block is not None else ("shared memory", 0)
+    name, at = (_array(s, block), address - block.address) if block is not None else ("shared memory", 0)
     pairs: dict[tuple[str, frozenset[int]], int] = s.state.setdefault("races", {})
     reported = pairs.setdefault((name, frozenset((line, other))), line)
     who, between_blocks = _thread(s), kind >= 4

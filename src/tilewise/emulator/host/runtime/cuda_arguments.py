@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -216,16 +217,28 @@ def pointed_blocks(s: Session, site: Any, address: int, changed: bool = False, p
     """The card's blocks that a launch's arguments point to. `changed`: only those that it may store to, by the types of
     its parameters and by the interpreter's `program`, if there is one."""
     out: list[Allocation] = []
+    for i, type_, pointer, block in _parameter_blocks(s, site, address):
+        known = program is not None and isinstance(type_, HostPointer)
+        read = pointer.const or (known and not program.stores_to(program.parameters[i]))
+        if block.device and not (changed and read):
+            out.append(block)
+    return out
+
+
+def parameter_blocks(s: Session, site: Any, address: int) -> list[tuple[str, Allocation]]:
+    """The blocks that a launch's arguments point to, each with the parameter's name."""
+    names = [parameter.name for parameter in site.kernel.parameters]
+    return [(names[i], block) for i, _, _, block in _parameter_blocks(s, site, address)]
+
+
+def _parameter_blocks(s: Session, site: Any, address: int) -> Iterator[tuple[int, Any, Any, Allocation]]:
+    """Number and type of a parameter, a pointer in it, and the block there."""
     for i, (type_, offset) in enumerate(zip(site.parameters, site.offsets, strict=True)):
-        known = changed and program is not None and isinstance(type_, HostPointer)
-        if known and not program.stores_to(program.parameters[i]):
-            continue
         for pointer, at in _pointers(type_, address + offset):
             target = struct.unpack("<Q", s.memory.view(at, 8).tobytes())[0]
-            block = s.memory.find(target) if target and not (changed and pointer.const) else None
-            if block is not None and block.device:
-                out.append(block)
-    return out
+            block = s.memory.find(target) if target else None
+            if block is not None:
+                yield i, type_, pointer, block
 
 
 def describe_arguments(s: Session, site: Any, address: int) -> list[Any]:

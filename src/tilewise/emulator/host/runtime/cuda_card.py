@@ -86,6 +86,8 @@ class RunningKernel:
     """The compiled kernel that runs now."""
 
     geometry: Any = None  # None if there is none
+    site: Any = None
+    arguments: int = 0  # address
     dynamic_bytes: int = 0  # its extern __shared__ memory
     scratch: int = 0  # address to which invalid accesses are redirected
     reported: int = 0  # invalid accesses of all launches

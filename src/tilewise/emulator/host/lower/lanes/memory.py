@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.checked_memory import check_states, in_span, state_bytes, states_type
+from tilewise.emulator.host.lower.checked_memory import access_detail, check_states, in_span, state_bytes, states_type
 from tilewise.emulator.host.lower.checked_memory import load as load_one
 from tilewise.emulator.host.lower.checked_memory import store as store_one
 from tilewise.emulator.host.lower.function_text import FunctionText
@@ -40,6 +40,8 @@ CACHE_LINE = 64
 class OneLane(FunctionText):
     """The body of a loop over lanes: faults are reported for the lane %l, on the line that the caller passes."""
 
+    detail = "%detail"
+
     def line_text(self) -> str:
         return "%line"
 
@@ -60,10 +62,11 @@ def _function(b: Builder, type_: Scalar, check: int, write: bool) -> str:
     cell = one.make(f"getelementptr {llvm}, ptr %vs, i64 %l")
     if write:
         store_one(one, place, one.make(f"load {llvm}, ptr {cell}"))
-        head, after = f"void @{name}({addresses} %a, {lanes.bits} %mask, {kind} %v, i32 %line)", "  ret void"
+        head = f"void @{name}({addresses} %a, {lanes.bits} %mask, {kind} %v, i32 %line, i32 %detail)"
+        after = "  ret void"
     else:
         one.emit(f"store {llvm} {load_one(one, place).text}, ptr {cell}")
-        head = f"{kind} @{name}({addresses} %a, {lanes.bits} %mask, i32 %line)"
+        head = f"{kind} @{name}({addresses} %a, {lanes.bits} %mask, i32 %line, i32 %detail)"
         after = f"  %given = load {kind}, ptr %vs\n  ret {kind} %given"
     one.jump("next")
     before = f"  %as = alloca {addresses}\n  store {addresses} %a, ptr %as\n  %vs = alloca {kind}"
@@ -161,8 +164,8 @@ def _access(b: Builder, place: WidePlace, given: str = "") -> str:
     kind, name = lanes.vector(stored.llvm), _function(b, stored, place.check, bool(given))
 
     def lane_by_lane() -> str:
-        value, line = f", {kind} {given}" if given else "", b.line_text()
-        arguments = f"{lanes.vector('i64')} {place.at.vector}, {lanes.bits} {lanes.mask_bits(b)}{value}, i32 {line}"
+        value, line = f", {kind} {given}" if given else "", f"i32 {b.line_text()}, i32 {access_detail(b, place)}"
+        arguments = f"{lanes.vector('i64')} {place.at.vector}, {lanes.bits} {lanes.mask_bits(b)}{value}, {line}"
         if not given:
             return b.make(f"call {kind} @{name}({arguments})")
         b.emit(f"call void @{name}({arguments})")
