@@ -84,7 +84,7 @@ counted:
   %divergent = icmp ugt i32 %missing1, 0
   br i1 %divergent, label %report, label %done
 report:
-  call void @enter_instrumented(i64 %first1)
+  call void @enter_observed(i64 %first1)
   call void @rt_divergent_barrier(i32 %lowest1, i32 %missing1)
   br label %done
 done:

@@ -276,11 +276,11 @@ def _observed(
         if any(call.startswith("@async_") for i in instances for call in i.calls):
             support.append(async_functions(p, clock(p)))
         if any("@rt_barrier" in i.calls for i in instances):
-            return [*support, barrier_checks(p, clock(p)["block"])], "@enter_instrumented", tick, block_tick
-        return [*support, NO_BARRIERS], "@enter_instrumented", tick, block_tick
+            return [*support, barrier_checks(p, clock(p)["block"])], "@enter_observed", tick, block_tick
+        return [*support, NO_BARRIERS], "@enter_observed", tick, block_tick
     if recording is not None:
         p.externals.pop("rt_invalid_access", None)
-        return [text_of(p, recording, enter_thread)], "@enter_recorded", "", BLOCK
+        return [text_of(p, recording, enter_thread)], "@enter_observed", "", BLOCK
     return [], enter_thread, "", ""
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tilewise.emulator.host.lower.function_text import FunctionText
 from tilewise.emulator.host.lower.program import Program
+from tilewise.emulator.host.lower.recording import ENTRY_BYTES, log_text
 from tilewise.emulator.parse.types import Pointer, Type, stored
 
 CELL = 24
@@ -40,14 +41,7 @@ TICK = """
   store i32 %any_then, {any}"""
 
 INSTRUMENTATION = """
-@thread = internal global i32 0
 @reported = internal global i32 0
-define internal void @enter_instrumented(i64 %t) #0 {{
-  %n = trunc i64 %t to i32
-  store i32 %n, ptr @thread
-  call void {enter_thread}(i64 %t)
-  ret void
-}}
 define internal void @report_race(i64 %at, i32 %line, i32 %other, i32 %other_thread, i32 %kind) noinline cold #0 {{
   %n = load i32, ptr @reported
   %n1 = add i32 %n, 1
@@ -65,21 +59,7 @@ define internal void @log_access(i64 %at, i32 %line) #0 {{
   %in = icmp ult i64 %off, {global_bytes}
   br i1 %in, label %yes, label %done
 yes:
-  %n = load i64, {accesses}
-  %n1 = add i64 %n, 1
-  store i64 %n1, {accesses}
-  %below_limit = icmp ult i64 %n, {logged}
-  br i1 %below_limit, label %keep, label %done
-keep:
-  %far = mul i64 %n, 16
-  %at_entry = add i64 %far, {log}
-  %entry_at = inttoptr i64 %at_entry to ptr
-  %entry_line = getelementptr i32, ptr %entry_at, i64 2
-  %entry_thread = getelementptr i32, ptr %entry_at, i64 3
-  %me = load i32, ptr @thread
-  store i64 %at, ptr %entry_at
-  store i32 %line, ptr %entry_line
-  store i32 %me, ptr %entry_thread
+  call void @record(i64 %at, double 0.0, i32 0, i32 %line)
   br label %done
 done:
   ret void
@@ -240,17 +220,15 @@ def record_address(b: FunctionText, at: str, write: int, same: str = "false") ->
 
 def count_statement(b: FunctionText) -> None:
     """Count a statement of a thread, for the cost model."""
-    where = work(b.program)["statements"]
-    before = b.make(f"load i64, {where}")
-    b.emit(f"store i64 {b.make(f'add i64 {before}, 1')}, {where}")
+    counter = f"ptr inttoptr (i64 {work_log(b.program) + 8} to ptr)"
+    before = b.make(f"load i64, {counter}")
+    b.emit(f"store i64 {b.make(f'add i64 {before}, 1')}, {counter}")
 
 
-def work(p: Program) -> dict[str, str]:
-    """Addresses of the counts of statements and global accesses, and of the log of the first accesses, 16 bytes each:
-    address, line and thread."""
-    at = p.work_log = p.work_log or p.memory.map_zeros(64 + 16 * LOGGED)
-    cells = {name: f"ptr inttoptr (i64 {at + 8 * i} to ptr)" for i, name in enumerate(("statements", "accesses"))}
-    return {**cells, "log": str(at + 64), "logged": str(LOGGED)}
+def work_log(p: Program) -> int:
+    """The log of accesses of global memory; behind their number is that of statements."""
+    p.work_log = p.work_log or p.memory.map_zeros(64 + ENTRY_BYTES * LOGGED)
+    return p.work_log
 
 
 def clock(p: Program) -> dict[str, str]:
@@ -274,10 +252,10 @@ def instrumentation(p: Program, enter_thread: str) -> str:
         ]  # fmt: skip
         cells += f"[ %cell{i}, %{last} ], "
         last = f"next{i}"
-    return INSTRUMENTATION.format(
-        enter_thread=enter_thread, reported=MAX_REPORTED, find="\n".join(find), cells=cells, last=last, cell=CELL,
+    return log_text(work_log(p), LOGGED, enter_thread) + INSTRUMENTATION.format(
+        reported=MAX_REPORTED, find="\n".join(find), cells=cells, last=last, cell=CELL,
         pending=PENDING, several=SEVERAL, clock_bits=CLOCK_BITS, device=p.memory.device_start,
         global_bytes=GLOBAL_BYTES,
         global_cells=p.race_cells,
-        **clock(p), **work(p),
+        **clock(p),
     )  # fmt: skip

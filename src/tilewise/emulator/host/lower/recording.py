@@ -24,10 +24,10 @@ GUESSED = "~"  # before the leading dimension of a row that was counted by addin
 SCRATCH = 64  # bytes that invalid loads read, all ones: NaN as a floating value; as many follow for invalid stores
 NAN = dict.fromkeys(("float", "double"), "0x7FF8000000000000")
 CALLEE = re.compile(r"  call void @record_mark\(i32 \d+\) ;(@.+)$")
-RECORD = """
+LOG = """
 @thread = internal global i32 0
 @block = internal global i32 0
-define internal void @enter_recorded(i64 %t) #0 {{
+define internal void @enter_observed(i64 %t) #0 {{
   %n = trunc i64 %t to i32
   store i32 %n, ptr @thread
   call void {enter_thread}(i64 %t)
@@ -60,6 +60,8 @@ keep:
 done:
   ret void
 }}
+"""
+RECORD = """
 define internal void @record_mark(i32 %site) #0 {{
   call void @record(i64 0, double 0.0, i32 {no_row}, i32 %site)
   ret void
@@ -241,11 +243,18 @@ def text_of(p: Program, recording: Recording, enter_thread: str) -> str:
         ]  # fmt: skip
     if not lines:
         lines = ["  br i1 false, label %inside, label %outside", "outside:"]
-    return RECORD.format(
-        enter_thread=enter_thread, shared="\n".join(lines), scratch=recording.scratch,
-        store_scratch=recording.scratch + SCRATCH, no_row=NO_ROW, entry=ENTRY_BYTES,
-        count=f"ptr inttoptr (i64 {recording.log} to ptr)", log=recording.entries, capacity=recording.capacity,
+    return log_text(recording.log, recording.capacity, enter_thread) + RECORD.format(
+        shared="\n".join(lines), scratch=recording.scratch, store_scratch=recording.scratch + SCRATCH, no_row=NO_ROW,
         base=p.memory.base, memory=p.memory.size - 64, shift=p.memory.shift,
+    )  # fmt: skip
+
+
+def log_text(log: int, capacity: int, enter_thread: str) -> str:
+    """The functions that begin a thread and append to the log at an address: the number of entries, and in its second
+    cache line the entries."""
+    return LOG.format(
+        enter_thread=enter_thread, entry=ENTRY_BYTES, count=f"ptr inttoptr (i64 {log} to ptr)", log=log + 64,
+        capacity=capacity,
     )  # fmt: skip
 
 

@@ -9,10 +9,14 @@ import numpy as np
 
 from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.lower.races import LOGGED
+from tilewise.emulator.host.lower.recording import ENTRY_BYTES
 from tilewise.emulator.machine.costs import SECTOR_BYTES, WARP, Costs, SiteCost, distinct
 from tilewise.emulator.machine.execute import Outcome
 
-ACCESS = np.dtype([("address", "<i8"), ("line", "<i4"), ("thread", "<i4")])
+ACCESS = np.dtype({
+    "names": ["address", "line", "thread"], "formats": ["<i8", "<i4", "<i4"], "offsets": [0, 20, 24],
+    "itemsize": ENTRY_BYTES,
+})  # fmt: skip
 
 
 def reset_counters(program: Program) -> None:
@@ -20,9 +24,9 @@ def reset_counters(program: Program) -> None:
 
 
 def counted_work(program: Program, threads: int) -> Outcome:
-    statements, accesses = program.memory.cells(program.work_log, ctypes.c_int64, 2)
+    accesses, statements = program.memory.cells(program.work_log, ctypes.c_int64, 2)
     logged = min(accesses, LOGGED)
-    raw = program.memory.cells(program.work_log + 64, ctypes.c_char, ACCESS.itemsize * logged)
+    raw = program.memory.cells(program.work_log + 64, ctypes.c_char, ENTRY_BYTES * logged)
     costs = Costs(threads)
     if logged:
         sectors = _sectors(np.frombuffer(memoryview(raw), ACCESS))
