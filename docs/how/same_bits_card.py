@@ -1,13 +1,16 @@
 """`reproducible=` on a card: GPU times beside the default and torch.mm, for same-bits.md.
 
-`python docs/how/same_bits_card.py [everywhere|batch|rows]`: the first two by default. Times are those of CUDA graphs;
-below 256 rows the weights of `batch` are several, one after the other, so that they do not stay in L2. `rows` takes
-parts of the same rows, a million in all, and compares their bits; some lie misaligned, column-major or apart.
+`python docs/how/same_bits_card.py [everywhere|batch|rows|gpt|gpt-compiled]`: the first two by default. Times are those
+of CUDA graphs; below 256 rows the weights of `batch` are several, one after the other, so that they do not stay in L2.
+`rows` takes parts of the same rows, a million in all, and compares their bits; some lie misaligned, column-major or
+apart. `gpt` compares a GPT-2's logits for a sequence alone and in a batch, and times it as it is and patched.
 """
 
 import math
 import sys
 import time
+from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -176,5 +179,62 @@ def rows():
     print(f"of the default's bfloat16 {usual:,} do")
 
 
+def seconds_of(work):
+    """Of one call, waiting for the card at the end of ten."""
+    took = []
+    for _ in range(7):
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        for _ in range(10):
+            work()
+        torch.cuda.synchronize()
+        took.append((time.perf_counter() - started) / 10)
+    return sorted(took)[3]
+
+
+def differing(f, x):
+    """Sequences for which `f` gives other bits alone, or in halves of a batch, than in the whole batch."""
+    whole = f(x).view(torch.int16)
+    parts = [(i, i + 1) for i in range(len(x))] + [(0, len(x) // 2), (len(x) // 2, len(x))]
+    return sum(not torch.equal(f(x[i:j]).view(torch.int16), whole[i:j]) for i, j in parts)
+
+
+def gelu(x):
+    return torch.nn.functional.gelu(x, approximate="tanh")
+
+
+def attention(q):
+    return torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
+
+
+def gpt(compiled=False):
+    from tilewise.bench.models import SIZES, LanguageModel
+
+    for tokens in (256, 1024):
+        sizes = replace(SIZES["cuda", "vocabulary"], tokens=tokens)
+        torch.manual_seed(1)
+        plain = LanguageModel(sizes).cuda().bfloat16().eval()
+        x = torch.randint(sizes.vocabulary, (sizes.batch, tokens), device="cuda")
+        models = {"torch": plain}
+        for name, how in (("patched", {}), ("batch", {"reproducible": "batch"})):
+            models[name] = LanguageModel(sizes).cuda().bfloat16().eval()
+            models[name].load_state_dict(plain.state_dict())
+            tw.torch.patch(models[name], **how)
+        with torch.no_grad():
+            inner = torch.randn(sizes.batch, tokens, sizes.width, device="cuda").bfloat16()
+            heads = inner.view(sizes.batch, tokens, sizes.heads, -1).transpose(1, 2)
+            own = {"LayerNorm": (plain.last, inner), "GELU": (gelu, inner), "attention": (attention, heads)}
+            found = {name: differing(f, given) for name, (f, given) in own.items()}
+            found |= {name: differing(model.logits, x) for name, model in models.items()}
+            print(f"8x{tokens}, sequences that differ: {found}")
+            took = {}
+            for name, model in models.items():
+                work = partial(torch.compile(model.logits) if compiled else model.logits, x)
+                work()
+                took[name] = seconds_of(work)
+            line = ", ".join(f"{k} {1e3 * t:.2f} ms ({took['torch'] / t:.2f})" for k, t in took.items())
+            print(f"8x{tokens}: {line}; batch beside patched {took['patched'] / took['batch']:.2f}", flush=True)
+
+
 for part in sys.argv[1:] or ("everywhere", "batch"):
-    {"everywhere": everywhere, "batch": batch, "rows": rows}[part]()
+    {"everywhere": everywhere, "batch": batch, "rows": rows, "gpt": gpt, "gpt-compiled": partial(gpt, True)}[part]()

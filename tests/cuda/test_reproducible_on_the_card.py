@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from tilewise.functions.fingerprint import known_products
 from tilewise.kernels.by_configs import timed
 from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.registry import family_named
+from tilewise.kernels.wgmma_gemm.k_major import model as k_major
 from tilewise.kernels.wgmma_gemm.wgmma_half import model as wgmma_half
 from tilewise.planning.launchers import run_plan
 
@@ -155,32 +158,43 @@ def test_a_captured_graph_has_the_bits_of_calls(dtype, precision, level):
             assert bits(P) == bits(want), rows
 
 
-@pytest.mark.parametrize(("shape", "dtype"), [((4096, 1024), "bfloat16"), ((2000, 200), "float16")])
-def test_every_configuration_of_a_batch_has_the_same_bits(shape, dtype):
-    """Those that some number of rows may get, over numbers of many exponents."""
+@pytest.mark.parametrize(
+    ("shape", "dtype", "model"),
+    [
+        ((4096, 1024), "bfloat16", wgmma_half), ((2000, 200), "float16", wgmma_half),
+        ((1000, 2096), "float32", k_major), ((2000, 200), "float32", k_major),
+        ((2000, 200), "float8_e4m3fn", k_major), ((777, 333), "float8_e5m2", k_major),
+    ],
+)  # fmt: skip
+def test_every_configuration_of_a_batch_has_the_same_bits(shape, dtype, model):
+    """Those that some number of rows may get, in both layouts of both operands, over numbers of many exponents; of tf32
+    half of the operands lie between two numbers of it."""
     k, n = shape
-    generator, machine, plans = torch.Generator("cuda").manual_seed(3), describe("cuda:0"), []
-    M, N = (torch.randn(s, device="cuda", generator=generator) for s in ((300, k), (k, n)))
+    generator, machine, cases = torch.Generator("cuda").manual_seed(3), describe("cuda:0"), []
+    how = {"reproducible": "batch", "precision": "tf32"}
+    M, N = (torch.randn(s, device="cuda", generator=generator) for s in ((6000, k), (k, n)))
     M *= torch.exp2(torch.randint(-8, 8, M.shape, device="cuda", generator=generator))
+    if dtype == "float32":
+        M, N = ((x.view(torch.int32) & ~0xFFF).view(torch.float32) for x in (M, N))
     M, N = M.to(getattr(torch, dtype)), N.to(getattr(torch, dtype))
-    for rows in (1, 30, 300):
-        best = tw.plan(M[:rows], N, reproducible="batch")
+    for rows, m_across, n_across in product((1, 30, 300, 6000), (False, True), (False, True)):
+        left, right = M[:rows].mT.contiguous().mT if m_across else M[:rows], N.mT.contiguous().mT if n_across else N
+        best = tw.plan(left, right, **how)
         family = family_named(best.family)
-        for config, _ in timed(wgmma_half.tables(best.problem, machine)):
+        for config, _ in timed(model.tables(best.problem, machine)):
             if config.in_order and config.splits == best.config.splits:
-                plans.append(family.pinned(best.problem, machine, config))
-    texts = {step.source for plan in plans for step in recipe_of(plan).steps if hasattr(step, "source")}
+                cases.append((family.pinned(best.problem, machine, config), left, right))
+    texts = {step.source for plan, *_ in cases for step in recipe_of(plan).steps if hasattr(step, "source")}
     build(missing(texts, machine.arch), machine.arch, workers_for(len(texts)), lambda *_: None)
-    assert len(plans) > 10
-    for plan in plans:
-        rows = plan.problem.m
-        want = tw.matmul(M[:rows], N, reproducible="batch")
-        made = torch.empty_like(want)
+    assert len(cases) > 10
+    want = tw.matmul(M, N, **how)
+    for plan, left, right in cases:
+        made = torch.empty_like(want[: plan.problem.m])
         torch.cuda.synchronize()
-        places = {name: x.data_ptr() for name, x in (("M", M), ("N", N), ("P", made))}
+        places = {name: x.data_ptr() for name, x in (("M", left), ("N", right), ("P", made))}
         run_plan(plan, "cuda:0", default_stream("cuda:0"), **places)
         torch.cuda.synchronize()
-        assert bits(made) == bits(want), plan.config
+        assert bits(made) == bits(want[: plan.problem.m]), (plan.config, left.stride(), right.stride())
 
 
 def test_without_the_keyword_rows_do_depend_on_them():

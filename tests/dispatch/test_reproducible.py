@@ -59,6 +59,12 @@ def test_what_it_does_not_specify_is_refused(keywords, message):
         tw.matmul(M, N, **EVERYWHERE, **keywords)
 
 
+def test_on_the_cpu_the_caller_finishes_the_sums():
+    M, N = operands()
+    with pytest.raises(UsageError, match="bias= and reproducible= exclude each other here: apply them to the product"):
+        tw.plan(M, N, device="cpu", reproducible="batch", bias=np.ones(N.shape[1], np.float32))
+
+
 def test_routes_without_it_refuse_it():
     M, N = operands()
     with pytest.raises(DeviceError, match="no kernel on"):

@@ -34,7 +34,7 @@ def on_hopper(text):
     narrowing = r'asm\("cvt\.rn\.(bf16|f16)x2\.f32 %0, %1, %2;".*?\);'
     text = re.sub(narrowing, lambda m: f"pair = {m[1]}_bits(low) | {m[1]}_bits(high) << 16;", text)
     text = re.sub(r'asm\("cvt\.f32\.f16 %0, %1;".*?\);', "value = half_bits_to_float(bits);", text)
-    text = re.sub(r'asm\("cvt\.rna\.tf32\.f32 %0, %1;".*?\);', "bits = __float_as_uint(x);", text)
+    text = re.sub(r'asm\("cvt\.rna?\.tf32\.f32 %0, %1;".*?\);', "bits = __float_as_uint(x);", text)
     text = re.sub(r"(unsigned left0,.*?int add\)\n{\n)(.*?);\n}", _wgmma_from_registers, text, flags=re.DOTALL)
     predicated = r'"{\\n\.reg \.pred p;[^\n]*\n\s*'
     return re.sub(rf'asm volatile\((?:{predicated})?"wgmma\.mma_async.*?\);\n}}', _wgmma, text, flags=re.DOTALL)

@@ -53,6 +53,32 @@ def test_complex_gradients():
     assert torch.autograd.gradcheck(lambda x, y: tw.matmul(x, y, reproducible="everywhere"), (M, N))
 
 
+def linear(x, weight, bias):
+    return tw.torch.linear(x, weight, bias, reproducible="batch")
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
+def test_the_bias_has_derivatives():
+    x, weight, bias = (numbers(*s, seed=i).double() for i, s in enumerate([(4, 3, 5), (2, 5), (2,)]))
+    followed = [a.clone().requires_grad_() for a in (x, weight, bias)]
+    assert torch.autograd.gradcheck(linear, followed)
+    dP = numbers(4, 3, 2).double()
+    linear(*followed).backward(dP)
+    assert torch.allclose(followed[2].grad, dP.sum((0, 1)))
+    compiled = torch.compile(linear, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(*followed), linear(x, weight, bias))
+    made, tangent = torch.func.jvp(lambda b: linear(x, weight, b), (bias,), (bias,))
+    assert torch.equal(made, linear(x, weight, bias))
+    assert torch.equal(tangent, bias.expand(4, 3, 2))
+    biases = torch.stack([bias, 2 * bias])
+    for in_dims, given in (((None, None, 0), biases), ((0, None, None), bias)):
+        want = torch.stack(
+            [linear(x if in_dims[0] is None else x[i], weight, given if in_dims[2] is None else given[i])
+             for i in range(2 if in_dims[2] == 0 else 4)]
+        )  # fmt: skip
+        assert torch.allclose(torch.vmap(linear, in_dims)(x, weight, given), want)
+
+
 def test_layers():
     layer = tw.torch.Linear(40, 6, reproducible="everywhere")
     x = numbers(9, 40)

@@ -71,12 +71,15 @@ class LanguageModel(nn.Module):
         nn.init.normal_(self.tokens.weight, std=0.02)
         self.head.weight = self.tokens.weight
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+    def logits(self, x: Tensor) -> Tensor:
         made = self.tokens(x) + self.positions(torch.arange(x.shape[1], device=x.device))
         for block in self.blocks:
             made = block(made)
-        logits = self.head(self.last(made))
-        return functional.cross_entropy(logits.flatten(0, 1), y.flatten())
+        logits: Tensor = self.head(self.last(made))
+        return logits
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return functional.cross_entropy(self.logits(x).flatten(0, 1), y.flatten())
 
 
 SIZES = {  # on a card those of GPT-2; on a CPU small ones

@@ -22,7 +22,7 @@ from tilewise.core.reproducible import check_reproducible
 from tilewise.core.shapes import ProductShape, product_shape, written
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 
-BESIDE_THE_SUM = ("scales", "alpha", "bias", "activation")  # keywords whose rounding `reproducible=` does not specify
+BESIDE_THE_SUM = ("alpha", "bias", "activation")  # keywords whose rounding "everywhere" does not specify
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,6 @@ def bind(M: Any, N: Any, o: Options) -> Call:
     """The call's problem and operands; an error says why it cannot run."""
     ring = find_semiring(o.semiring)
     check_precision(o.precision)
-    if check_reproducible(o.reproducible) is not None:
-        o.refuse("and reproducible= exclude each other: apply them to the product", *BESIDE_THE_SUM)
     library = find_library(M)
     check_library(library, N, "N")
     left, right = library.operand(M, "M"), library.operand(N, "N")
@@ -60,6 +58,10 @@ def bind(M: Any, N: Any, o: Options) -> Call:
     left = left.with_axis(-2) if shape.vector_m else left
     right = right.with_axis(-1) if shape.vector_n else right
     where = _device_of(left, o.device)
+    if check_reproducible(o.reproducible) is not None:
+        fused = o.reproducible == "batch" and where not in ("cpu", "simt")  # on sums, of any rows alike
+        beside = ("scales",) if fused else ("scales", *BESIDE_THE_SUM)
+        o.refuse("and reproducible= exclude each other here: apply them to the product", *beside)
     problem = _problem(left, right, shape, ring, requested, o, given)
     if given is not None:
         _check_out_dtype(given, problem.result)

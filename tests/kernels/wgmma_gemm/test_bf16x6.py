@@ -16,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewise as tw
+from behind_a_compiler import COMPILER
+from host_card import multiplied
 from seeds import next_seed
 from tilewise.backends.cuda.compile import compile_source
 from tilewise.core.machine import KNOWN_CARDS
@@ -28,7 +30,9 @@ from tilewise.kernels.simt_gemm.tiled.texts import stack_fallbacks
 from tilewise.kernels.transforms.sums import render_combine
 from tilewise.kernels.wgmma_gemm.bf16x6.model import (
     DEPTH,
+    SEGMENT,
     TILES,
+    SplitConfig,
     SplitTile,
     plane_bytes,
     slab_of,
@@ -234,3 +238,48 @@ def test_parts_add_up_to_the_number(x, negative):
     assert float(first[0]) + float(second[0]) + float(third[0]) == float(number)
     assert abs(second[0]) <= abs(number) * 2.0**-8
     assert abs(third[0]) <= abs(number) * 2.0**-16
+
+
+@pytest.mark.skipif(not COMPILER, reason="there is no C++ compiler")
+@pytest.mark.parametrize(("k", "n"), [(70, 40), (1000, 20)])
+@pytest.mark.parametrize("across", [False, True])
+def test_a_row_of_a_batch_is_judged_by_itself(tmp_path, k, n, across):
+    """Rows that planes cannot hold have the bits of the definition, the others those that they have alone; a k of 1,000
+    is not cut for a narrow N."""
+    rng = np.random.default_rng(5)
+    M, N = (rng.standard_normal(s, np.float32) for s in ((40, k), (k, n)))
+    unsafe = [3, 7, 18, 33]
+    M[3, 5], M[7, 6], M[18], M[33] = np.inf, np.nan, M[18] * np.float32(1e-35), M[33] * np.float32(1e36)
+    M[4] = 0
+    M, N = (np.asfortranarray(x) if across else x for x in (M, N))
+    tile = next(x for x in TILES if (x.cols, x.cluster) == (64, 1))
+
+    def product(rows):
+        P = np.zeros((len(M[rows]), n), np.float32)
+        config = SplitConfig(tile)
+        multiplied(
+            M[rows],
+            N,
+            tw.semirings["plus_times"],
+            H200,
+            P,
+            tmp_path,
+            kernel="bf16x6",
+            reproducible="batch",
+            config=config,
+        )
+        return P
+
+    whole = product(slice(None))
+    with np.errstate(all="ignore"):
+        defined = tw.matmul(M, N, reproducible="everywhere", device="cpu")
+        assert np.array_equal(whole[unsafe].view(np.uint32), defined[unsafe].view(np.uint32))
+    safe = np.setdiff1d(np.arange(40), unsafe)
+    assert not np.array_equal(whole[safe].view(np.uint32), defined[safe].view(np.uint32))
+    assert np.allclose(whole[safe], defined[safe], rtol=1e-5, atol=1e-4)
+    for rows in (slice(0, 1), slice(3, 4), slice(2, 9), slice(17, 40)):
+        assert np.array_equal(product(rows).view(np.uint32), whole[rows].view(np.uint32))
+
+
+def test_slabs_of_an_order_end_where_sums_are_added_to_P():
+    assert slab_of(16384, 50_000, 16384, ordered=True) == 2 * SEGMENT * DEPTH

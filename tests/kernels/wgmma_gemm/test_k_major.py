@@ -308,12 +308,16 @@ def test_scales_that_do_not_fit_say_so(scales, error, message):
 
 
 @pytest.mark.parametrize("dtype", [E4M3, DTYPES["float32"]])
-def test_an_order_of_sums_is_not_promised(dtype):
-    """Whether all tiles of these instructions give the same bits has not been shown on a card."""
-    p = problem_of_shape(70, 100, 90, dtype, precision="tf32", reproducible="batch")
-    assert make_plan(p, H200).family == "plain"
+def test_the_order_of_a_batch_is_one_for_any_rows(dtype):
+    """k in one piece, from its first element on; rows of M not by alignment classes."""
+    for k, n in ((4096, 1024), (777, 333), (4096, 14336)):
+        configs = [
+            make_plan(problem_of_shape(m, k, n, dtype, precision="tf32", reproducible="batch"), H200, "k_major").config
+            for m in (1, 7, 100, 1000, 5000)
+        ]
+        assert all(config.splits == 1 and BY_CLASSES not in config.routes for config in configs)
     with pytest.raises(tw.UsageError, match="adds up in an order of its own"):
-        make_plan(p, H200, "k_major")
+        make_plan(problem_of_shape(70, 100, 90, dtype, precision="tf32", reproducible="everywhere"), H200, "k_major")
 
 
 def test_a_symmetric_product_is_planned_by_its_upper_tiles():

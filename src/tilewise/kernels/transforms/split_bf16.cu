@@ -11,7 +11,8 @@
 // Strides: any. Barrier: none; a warp turns its own piece.
 // Measuring: without a place for the planes only the largest magnitude is looked for.
 // Largest: each block leaves the largest magnitude it met in either operand, as bits, so Inf and NaN are the largest of
-//   all; bf16x6.cu decides by it whether the parts are safe.
+//   all; bf16x6.cu decides by it whether the parts are safe. With BY_LINES also that of each line of M in each 32 of k, for
+//   unsafe_rows.cu.
 
 #define LINES 32
 #define DEPTH 32
@@ -59,8 +60,10 @@ static __device__ __forceinline__ int swizzled(int line, int i) { return (i ^ li
 
 static __device__ __forceinline__ unsigned magnitude(float x) { return __float_as_uint(x) & 0x7fffffffu; }
 
-// 32 lines from `line` on, 32 k from `k` on.
-static __device__ __forceinline__ void split_piece(const Operand& here, int line, int k, char* shared, unsigned& largest) {
+// 32 lines from `line` on, 32 k from `k` on. `of_lines`: place for the largest magnitude of each line, or null.
+static __device__ __forceinline__ void split_piece(
+    const Operand& here, int line, int k, char* shared, unsigned& largest, unsigned* of_lines)
+{
     int lane = threadIdx.x % 32, padded = (here.lines + LINES - 1) / LINES * LINES;
     char* to = here.to + ((long long)k / DEPTH * 3 * padded + line) * 64;
     long long plane = (long long)padded * 64;
@@ -74,6 +77,15 @@ static __device__ __forceinline__ void split_piece(const Operand& here, int line
     for (int i = 0; i < 32; ++i) x[i] = mine && i < inside ? __ldg(from + i * step) : 0.0f;
     #pragma unroll
     for (int i = 0; i < 32; ++i) largest = max(largest, magnitude(x[i]));
+    if (of_lines) {
+        unsigned own = 0;
+        #pragma unroll
+        for (int i = 0; i < 32; ++i) {
+            unsigned of_line = here.along_k ? __reduce_max_sync(~0u, magnitude(x[i])) : magnitude(x[i]);
+            if (!here.along_k || i == lane) own = max(own, of_line);
+        }
+        of_lines[(long long)k / DEPTH * padded + line + lane] = own;
+    }
     if (!here.to) return;
     if (here.along_k) {
         float* transposed = reinterpret_cast<float*>(shared);
@@ -112,18 +124,29 @@ static __device__ __forceinline__ void split_piece(const Operand& here, int line
 }
 
 // Every `step`-th piece from `first` on: neighbours in memory are neighbours in time.
-static __device__ __forceinline__ unsigned split_operand(const Operand& here, int first, int step, char* shared) {
+static __device__ __forceinline__ unsigned split_operand(
+    const Operand& here, int first, int step, char* shared, unsigned* of_lines)
+{
     int blocks_k = (here.k + DEPTH - 1) / DEPTH, blocks = (here.lines + LINES - 1) / LINES;
     unsigned largest = 0;
     for (int piece = first; piece < blocks_k * blocks; piece += step) {
         int line = here.along_k ? piece / blocks_k : piece % blocks, k = here.along_k ? piece % blocks_k : piece / blocks;
-        split_piece(here, line * LINES, k * DEPTH, shared, largest);
+        split_piece(here, line * LINES, k * DEPTH, shared, largest, of_lines);
     }
     return __reduce_max_sync(~0u, largest);
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) split(Operand M, Operand N, unsigned* largest)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) split(Operand M, Operand N, unsigned* largest
+#if BY_LINES
+    , unsigned* of_lines, long long of_lines_apart
+#endif
+    )
 {
+#if BY_LINES
+    of_lines += blockIdx.y * of_lines_apart;
+#else
+    unsigned* of_lines = nullptr;
+#endif
     wait_on_dependent_grids();
     launch_dependent_grids();
     M.go_to(blockIdx.y);
@@ -132,10 +155,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) split(Operand M, Ope
     __shared__ __align__(16) char pieces[WARPS][PIECE_BYTES];
     __shared__ unsigned met[2][WARPS];
     int warp = threadIdx.x / 32, first = blockIdx.x * WARPS + warp, step = gridDim.x * WARPS;
-    unsigned largest_m = split_operand(M, first, step, pieces[warp]);
+    unsigned largest_m = split_operand(M, first, step, pieces[warp], of_lines);
     // who had one piece of M less begins with N
     int taken = (int)((long long)((M.k + DEPTH - 1) / DEPTH) * ((M.lines + LINES - 1) / LINES) % step);
-    unsigned largest_n = split_operand(N, (first - taken + step) % step, step, pieces[warp]);
+    unsigned largest_n = split_operand(N, (first - taken + step) % step, step, pieces[warp], nullptr);
     if (threadIdx.x % 32 == 0) {
         met[0][warp] = largest_m;
         met[1][warp] = largest_n;

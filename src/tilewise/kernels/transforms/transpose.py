@@ -13,10 +13,10 @@ from tilewise.kernels.shared.text import assembled
 
 BLOCK_LINES, BLOCK_BYTES = 64, 128  # of a block, as the kernel has it
 MOST_LINES = GRID_LIMIT * BLOCK_LINES  # of a launch
-ROUNDED = (  # float32, to the nearest tf32 on the way
+ROUNDED = (  # float32, to the nearest tf32 on the way, ties to even as the copy engine has them
     "typedef float Element;\n"
     "static __device__ __forceinline__ unsigned as_bits(Element x) {\n"
-    '    unsigned bits;\n    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));\n    return bits;\n}\n'
+    '    unsigned bits;\n    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));\n    return bits;\n}\n'
 )
 WHOLE = "typedef {} Element;\nstatic __device__ __forceinline__ unsigned as_bits(Element x) {{ return x; }}\n"
 ELEMENTS = {1: WHOLE.format("unsigned char"), 2: WHOLE.format("unsigned short"), 4: ROUNDED}  # by bytes

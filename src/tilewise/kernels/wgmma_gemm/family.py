@@ -18,7 +18,7 @@ from tilewise.kernels.transforms.sums import combine_text, render_add_parts
 from tilewise.kernels.transforms.transpose import render_transpose
 from tilewise.kernels.wgmma_gemm.bf16x6 import model as six
 from tilewise.kernels.wgmma_gemm.bf16x6 import recipe as six_recipe
-from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split
+from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split, render_unsafe_rows
 from tilewise.kernels.wgmma_gemm.bulk_lines import model as bulk
 from tilewise.kernels.wgmma_gemm.bulk_lines import recipe as bulk_recipe
 from tilewise.kernels.wgmma_gemm.bulk_lines import search as bulk_search
@@ -106,7 +106,7 @@ class KMajor(OnHopper, Tabled):
     name = k_major.KERNEL
     kernels: ClassVar = {name: k_major.IDEA}
     launches = staticmethod(k_major_recipe.launches)
-    can = Capabilities(HOPPER, own_arch=True, plus_times=True, kind=k_major.KIND, scales=True)
+    can = Capabilities(HOPPER, own_arch=True, plus_times=True, kind=k_major.KIND, scales=True, batch=True)
 
     model: ClassVar = k_major
     configurations = ByConfigs.configurations  # none: its table has no classes
@@ -137,7 +137,10 @@ class BF16x6(OnHopper, Tabled):
     name = six.KERNEL
     kernels: ClassVar = {name: six.IDEA}
     launches = staticmethod(six_recipe.launches)
-    can = Capabilities(HOPPER, own_arch=True, dtypes=("float32",), float32_as=("high", "tf32"), plus_times=True)
+    can = Capabilities(
+        HOPPER, own_arch=True, dtypes=("float32",), float32_as=("high", "tf32"), plus_times=True,
+        problem=(six.ORDERED,), batch=True,
+    )  # fmt: skip
     falls_back = True
 
     model: ClassVar = six
@@ -175,7 +178,7 @@ class BF16x6(OnHopper, Tabled):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         if problem.precision != "tf32":
-            yield render_split.key()
+            yield from (render_split.key(), render_split.key(True), render_unsafe_rows.key())
             yield from (combine_text(problem.algebra, share) for share in (1, 8))
             yield from (render_bf16x6.key(tile) for tile in six.TILES)
 

@@ -16,6 +16,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
 from tilewise.kernels.by_configs import Table
+from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.residency import UNIT_SHARED, parts_of
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
@@ -37,6 +38,10 @@ STAGING_BYTES = 8 * 16 * 40 * 4  # of the consumers' warps, as the kernel has it
 # The model's figures, fitted to 447 random products on an H200 (rms 5 %).
 FIGURES: Numbers = coefficients("bf16x6")
 MANY_PARTS = 16
+ORDERED = Condition(
+    lambda p: not p.ordered or (p.precision == "high" and not p.accumulate),
+    "has an order of sums with precision='high', and not with accumulate=True",
+)  # with tf32 k_major has it; an unsafe row is computed a second time, and would be added twice
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,11 @@ class SplitConfig:
     tile: SplitTile
     splits: int = 1  # parts that k is cut into
 
+    @property
+    def in_order(self) -> bool:
+        """Whether k is one chain of stages."""
+        return self.splits == 1
+
     def notes(self) -> list[str]:
         """Notes of the plan."""
         words = ["operands of Inf, NaN or extreme magnitudes are found on the card, and multiplied on plain cores"]
@@ -102,11 +112,13 @@ def runs_of(problem: Problem) -> Runs:
     return Runs(p.stack, [x.stack for x in (p.layout_m, p.layout_n, p.layout_p)], most)
 
 
-def slab_of(m: int, k: int, n: int) -> int:
-    """The k of a slab: all, or whole stages whose planes are within the limit."""
+def slab_of(m: int, k: int, n: int, ordered: bool = False) -> int:
+    """The k of a slab: all, or whole stages whose planes are within the limit; `ordered`: it ends where sums are added
+    to P anyway."""
+    least, whole = (SEGMENT * DEPTH, SEGMENT * DEPTH) if ordered else (LEAST_SLAB, DEPTH)
     fits = PLANE_LIMIT // plane_bytes(max(m, n), DEPTH) * DEPTH if m and n else k
-    slabs = math.ceil(k / max(LEAST_SLAB, fits)) or 1
-    return math.ceil(math.ceil(k / slabs) / DEPTH) * DEPTH
+    slabs = math.ceil(k / max(least, fits)) or 1
+    return math.ceil(math.ceil(k / slabs) / whole) * whole
 
 
 def plane_bytes(lines: int, k: int) -> int:

@@ -2,7 +2,8 @@
 
 Both are queued; a flag on the card, the verdict of the split, predicates them: where magnitudes are unsafe for the
 planes, the products return at once and the plain kernel computes P, else the other way round. Members of a stack at a
-constant stride are one launch with one verdict.
+constant stride are one launch with one verdict. Where sums have an order, rows must not decide about each other: all
+products are computed, then each row of P whose own magnitudes are unsafe once more, in chains of multiply-adds.
 """
 
 from __future__ import annotations
@@ -19,16 +20,27 @@ from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.shared.tensor_map import Size
 from tilewise.kernels.transforms.sums import combine
-from tilewise.kernels.wgmma_gemm.bf16x6.model import DEPTH, KERNEL, LINES, SplitConfig, plane_bytes, runs_of, slab_of
-from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split
+from tilewise.kernels.wgmma_gemm.bf16x6.model import (
+    DEPTH,
+    KERNEL,
+    LINES,
+    SplitConfig,
+    plane_bytes,
+    runs_of,
+    slab_of,
+)
+from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split, render_unsafe_rows
 
 WARPS, RESIDENT = 8, 4  # of a block that splits, and such blocks of a multiprocessor
 MEMBER_BLOCKS, STACK_BLOCKS = 256, 16 * 132  # at most, that split a member of a stack, and all of it
+UNSAFE_ROWS, UNSAFE_COLUMNS = 16, 1024  # of a block that computes them
 UNSAFE = 1  # verdict: the plain kernel computes P
 
 
 _Operand = struct_of("Operand", "transforms/split_bf16.cu")
 _Stack = struct_of("Stack", "wgmma_gemm/bf16x6/bf16x6.cu")
+_Lines = struct_of("Lines", "wgmma_gemm/bf16x6/unsafe_rows.cu")
+_Magnitudes = struct_of("Magnitudes", "wgmma_gemm/bf16x6/unsafe_rows.cu")
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:
@@ -83,6 +95,8 @@ class _Product:
             "planes of N": self._own(self._N) * plane_bytes(p.n, self._slab),
             "largest": 4 * (4 * self._members * self._blocks + 1),  # of operands, of a slab of them, and the verdict
         }
+        if p.ordered:
+            made["magnitudes"] = self._own(self._M) * self._lines_bytes
         if self._config.splits > 1:
             made["partials"] = 4 * self._members * self._config.splits * p.m * p.n
         return made
@@ -93,15 +107,19 @@ class _Product:
         slabs = range(0, max(p.k, 1), max(self._slab, 1))
         made: list[AnyStep] = []
         if len(slabs) > 1:  # the verdict over all of M and N is needed before P is accumulated
-            made.append(self._split(0, p.k, {}, largest))
+            made.append(self._split(0, p.k, (None, None), largest, held.get("magnitudes")))
+        planes = held["planes of M"], held["planes of N"]
         for start in slabs:
             depth = min(self._slab, p.k - start)
-            made.append(
-                self._split(start, depth, held, largest + (8 * self._members * self._blocks if len(slabs) > 1 else 0))
-            )
+            if len(slabs) > 1:
+                made.append(self._split(start, depth, planes, largest + 8 * self._members * self._blocks))
+            else:
+                made.append(self._split(start, depth, planes, largest, held.get("magnitudes")))
             made.append(self._multiply(depth, held, verdict, onto=p.accumulate or start > 0))
             if self._config.splits > 1:
                 made.append(self._gather(held, verdict, onto=p.accumulate or start > 0))
+        if p.ordered:
+            return [*made, self._unsafe_rows(held)]
         return [*made, Fallback(self._plan, self._M, self._N, self._P, verdict, UNSAFE)]
 
     def _own(self, x: Placed) -> int:
@@ -111,7 +129,13 @@ class _Product:
     @property
     def _slab(self) -> int:
         p = self._plan.problem
-        return slab_of(p.m, p.k, p.n)
+        return slab_of(p.m, p.k, p.n, p.ordered)
+
+    @property
+    def _lines_bytes(self) -> int:
+        """Of the largest magnitudes of M's rows in each stage of k."""
+        p = self._plan.problem
+        return 4 * math.ceil(p.k / DEPTH) * math.ceil(p.m / LINES) * LINES
 
     @property
     def _blocks(self) -> int:
@@ -124,20 +148,55 @@ class _Product:
             most = min(MEMBER_BLOCKS, math.ceil(STACK_BLOCKS / self._members))
         return max(1, min(most, math.ceil(pieces / WARPS)))
 
-    def _split(self, start: int, depth: int, held: dict[str, Address], largest: Address) -> Launch:
+    def _split(
+        self,
+        start: int,
+        depth: int,
+        to: tuple[Address | None, Address | None],
+        largest: Address,
+        of_lines: Address | None = None,
+    ) -> Launch:
         """The split of `depth` of k from `start` on; without memory for planes, only the largest magnitudes."""
-        (M, N), to = (self._M, self._N), (held.get("planes of M"), held.get("planes of N"))
+        M, N = self._M, self._N
         arguments = (
             operand(M, to[0], M.rows, M.layout.row, M.layout.col, start, depth),
             operand(N, to[1], N.cols, N.layout.col, N.layout.row, start, depth),
             largest,
+            *(() if of_lines is None else (of_lines, ctypes.c_longlong(self._apart(M, self._lines_bytes // 4)))),
         )
         grid = (self._blocks,) if self._members == 1 else (self._blocks, self._members)
-        return Launch.of(render_split.key(), "split", grid, (32 * WARPS,), arguments)
+        return Launch.of(render_split.key(of_lines is not None), "split", grid, (32 * WARPS,), arguments)
+
+    def _unsafe_rows(self, held: dict[str, Address]) -> Launch:
+        """Rows of P whose magnitudes are unsafe, computed on plain cores."""
+        p, M, N, blocks = self._plan.problem, self._M, self._N, self._blocks
+        of_n = held["largest"] + 4 * blocks
+        apart = self._apart(M, self._lines_bytes // 4), self._apart(N, 2 * blocks)
+        lines = [
+            structure(_Lines, x.pointer, *strides, sum(x.layout.stack))
+            for x, strides in ((M, (M.layout.row, M.layout.col)), (N, (N.layout.col, N.layout.row)))
+        ]
+        arguments = (
+            *lines,
+            self._P.pointer,
+            *(ctypes.c_longlong(x) for x in (self._lead, sum(self._P.layout.stack))),
+            *(ctypes.c_int(x) for x in (p.m, p.k, p.n)),
+            structure(_Magnitudes, held["magnitudes"], of_n, *apart, blocks, self._log_k),
+        )
+        grid = (math.ceil(p.m / UNSAFE_ROWS), math.ceil(p.n / UNSAFE_COLUMNS), self._members)
+        return Launch.of(render_unsafe_rows.key(), "unsafe_rows", grid, (256,), arguments, overlap=True)
+
+    def _apart(self, x: Placed, step: int) -> int:
+        """From member to member of what an operand has once a member."""
+        return step if self._own(x) > 1 else 0
+
+    @property
+    def _log_k(self) -> int:
+        return max(self._plan.problem.k - 1, 0).bit_length()
 
     def _multiply(self, depth: int, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
         p, config, cut = self._plan.problem, self._config, self._config.splits > 1
-        apart = [plane_bytes(x, depth) if self._own(y) > 1 else 0 for x, y in ((p.m, self._M), (p.n, self._N))]
+        apart = [self._apart(x, plane_bytes(lines, depth)) for lines, x in ((p.m, self._M), (p.n, self._N))]
         cells = config.splits * p.m * p.n if cut else sum(self._P.layout.stack)
         arguments = (
             *(held[f"planes of {side}"] for side in "MN"),
@@ -146,8 +205,8 @@ class _Product:
             ctypes.c_longlong(p.n if cut else self._lead),
             ctypes.c_int(onto and not cut),
             held["largest"],
-            ctypes.c_int(self._blocks),
-            ctypes.c_int(max(p.k - 1, 0).bit_length()),
+            ctypes.c_int(0 if p.ordered else self._blocks),  # without magnitudes all are safe
+            ctypes.c_int(self._log_k),
             verdict,
             structure(_Stack, self._members, *apart, cells),
         )

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from tilewise.core.reproducible import CHAIN
 from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.text import assembled, of_tile
-from tilewise.kernels.wgmma_gemm.bf16x6.model import DEPTH, SEGMENT, SplitTile
+from tilewise.kernels.wgmma_gemm.bf16x6.model import DEPTH, LINES, SEGMENT, SplitTile
 from tilewise.kernels.wgmma_gemm.instruction import wgmma_text
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
 
 
 @KeyedRenderer
-def render_split() -> str:
-    return assembled("shared/dependent_launch.cuh shared/bf16_planes.cuh transforms/split_bf16.cu")
+def render_split(by_lines: bool = False) -> str:
+    """`by_lines`: with the largest magnitudes of M's lines."""
+    files = "shared/dependent_launch.cuh shared/bf16_planes.cuh transforms/split_bf16.cu"
+    return assembled({"BY_LINES": int(by_lines)}, files)
+
+
+@KeyedRenderer
+def render_unsafe_rows() -> str:
+    """Rows of P whose operands the planes cannot hold."""
+    files = "shared/dependent_launch.cuh shared/bf16_planes.cuh wgmma_gemm/bf16x6/unsafe_rows.cu"
+    return assembled({"DEPTH": DEPTH, "PADDED": LINES, "CHAIN": CHAIN}, files)
 
 
 @KeyedRenderer

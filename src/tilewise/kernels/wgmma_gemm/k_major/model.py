@@ -158,6 +158,7 @@ TILES = (
 ACROSS_TILES = (
     *(AcrossTile(rows=rows, cluster=2, beside=True) for rows in (256, 240, 224)),
     AcrossTile(rows=208, cluster=2),
+    AcrossTile(rows=64),
 )
 
 
@@ -184,6 +185,11 @@ class KMajorConfig:
         if self.splits > 1:
             words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
         return words
+
+    @property
+    def in_order(self) -> bool:
+        """Whether k is one chain of instructions, from its first element on."""
+        return self.splits == 1 and BY_CLASSES not in self.routes
 
     def tiles(self, m: int, n: int) -> int:
         """Cluster tiles of P that are computed."""

@@ -71,7 +71,7 @@ class TensorTile:
     @property
     def takes_serial(self) -> bool:
         """Whether parts of k may come in turn: that takes registers for the sums of earlier ones."""
-        return self.cols <= 128 and self.rows <= 128 and self.together == 1
+        return self.rows * self.cols <= 128 * 192 and self.cols <= 192 and self.together == 1
 
     @property
     def takes_accumulate(self) -> bool:
