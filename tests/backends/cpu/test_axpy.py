@@ -21,6 +21,7 @@ from tilewise.backends.cpu.runtime.target import is_arm, known_target
 
 SEED = next_seed() % 2**31
 TAKEN = [(ring, dtype) for ring, dtype in pairs() if fits(Case((1, 9, 40), dtype, ring, "axpy"), here("host"))]
+NARROW_MOST = 16  # most complex columns in two vectors
 COMPLEX = [("plus_times", "complex64"), ("plus_times", "complex128")]
 
 
@@ -105,3 +106,29 @@ def test_rounding_loops_keep_all_of_k_in_registers(cpu: str, dtype: str, roundin
     for k in range(1, HALF_DEPTH + 1):
         pairs_of_vectors = max((x for x in loops if x.function == f"rounded4x{k}"), key=lambda loop: loop.instructions)
         assert pairs_of_vectors.vector_operations == 2 * 4 * (k + rounding), pairs_of_vectors
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", sets_here())
+def test_narrow_complex_products_are_right_at_every_width(name: str, dtype: str) -> None:
+    """A vector of columns or two, the last one partly filled; rows of whole tiles and a remainder; no element beside
+    the operands is read, and none beside P written."""
+    print(f"seed {SEED}")
+    draw = random.Random(SEED)
+    for n in range(1, NARROW_MOST + 1):
+        m, k = draw.choice((1, 5, draw.randint(6, 40))), draw.choice((1, 2, draw.randint(3, 60)))
+        layouts = draw.choice(("rows", "columns", "apart")), "rows", "rows"
+        case = Case((m, k, n), dtype, "plus_times", "axpy", layouts, draw.random() < 0.3)
+        assert fits(case, here(name))
+        check(case, here(name), SEED + n, fence=True)
+
+
+@pytest.mark.parametrize("name", ["avx512", "avx2"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_sums_of_narrow_complex_products_stay_in_registers(name: str, dtype: str) -> None:
+    number, target = DTYPES[dtype], known_target(name)
+    a = arithmetic(find_semiring("plus_times").over(number), number, number, target, pairs=True)
+    loops = [loop for loop in innermost(axpy_module(a), a.target) if loop.function.startswith("narrow")]
+    assert {loop.function for loop in loops} == {"narrow1", "narrow2"}
+    assert all(loop.spills == 0 for loop in loops), [loop for loop in loops if loop.spills]

@@ -25,6 +25,9 @@ SOME = 64  # most rows and k of a small product, where a broadcast takes a port
 # x86: rows up to which it is the fastest for any k, of real (4x300x300 float32 took 1.4 times as long with `unpacked`)
 # and of complex numbers; FEW_PAIRED: columns
 ROWS, PAIRED_ROWS, FEW_PAIRED = 2, 8, 8
+NARROW = 2  # vectors of complex columns whose sums are in registers (1000x6x4 complex128 took 3.8 times as long packed)
+LONG = 8  # vectors of k from which `dots` is better for two complex columns
+COLUMNS_FAR, NEAR_M = 64, 2**20  # columns of M, and its bytes, of a column-major M beyond L2
 PAIRED_DEPTH = 4  # k of complex numbers on x86 (20000x1x20 complex64 took 3.4 times as long with `packed`)
 
 
@@ -51,6 +54,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
             return f"{view.k} of k: P is the cost, and is rounded and written along its rows"
         return f"{view.m} rows: N is read along its rows, and widened as it is loaded" if view.m <= HALVES else ""
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
+    if problem.as_pairs and _narrow(problem, view, tile, lanes):
+        return f"{view.n} columns of complex numbers: the sums of a few rows are in registers, and nothing is packed"
     if view.m <= (PAIRED_ROWS if problem.as_pairs else 1 if tile.neon and problem.semiring.multiplies else ROWS):
         thin = view.k >= TALL_K and view.n * problem.dtype.itemsize <= THIN_ROW  # `unpacked` takes it
         if problem.as_pairs:  # `dots` takes it
@@ -69,6 +74,17 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if some or (view.m <= rows and view.n >= columns):
         return f"{view.m} rows: N is read in place, along its rows, and nothing is packed"
     return ""
+
+
+def _narrow(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> bool:
+    """Whether complex columns fill no more than two vectors. `dots` is better for one or two columns with a long k, and
+    `packed` for a column-major M in memory, of whose lines a row uses one element."""
+    if tile.neon or tile.vector_bytes < 32 or view.n > NARROW * lanes or is_dot(view):
+        return False
+    if view.m_along_k:
+        return view.n > 2 or (view.n == 2 and view.k < LONG * lanes)
+    near = view.m * view.k * problem.dtype.itemsize <= NEAR_M
+    return near or view.k <= COLUMNS_FAR or view.m <= PAIRED_ROWS
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:

@@ -13,6 +13,9 @@ Half precision: sums are float32 in a workspace and rounded once; where register
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
+
 from tilewise.algebra.to_llvm import vector
 from tilewise.backends.cpu.kernels.axpy.model import HALF_DEPTH
 from tilewise.backends.cpu.kernels.axpy.rounded import ROUNDED, rounding_functions
@@ -21,13 +24,14 @@ from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.grid import split_evenly
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
-from tilewise.backends.cpu.kernels.shared.masks import mask_below
+from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_load, masked_store
 from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.system.llvm_text import FunctionTable, IRFunction, module
 
 # k per tile of one, two, three, four rows: what fits registers beside the sums and a row of N; by (registers, pairs)
 DEPTHS = {(32, False): (8, 8, 7, 5), (32, True): (8, 6, 4, 2), (16, False): (8, 5, 3, 2), (16, True): (5, 2, 1, 1)}
 HEIGHT, DEPTH = 4, 8
+NARROW_ROWS = {(True, 1): 8, (True, 2): 6, (False, 1): 4, (False, 2): 2}  # by 32 registers, and vectors of columns
 ONE_ROW = 4  # k per tile with multiply by lane (NEON): few, long streams, prefetched AHEAD bytes ahead
 AHEAD = 512
 CHUNK = 4 * HEIGHT  # rows of P that are completed before the next ones
@@ -58,6 +62,7 @@ def axpy_module(a: Arithmetic) -> str:
         f"axpy{rows}x{min(depth, most)}" for rows, most in enumerate(most_k(a), 1) for depth in range(1, DEPTH + 1)
     ]
     parts: list[IRFunction | FunctionTable] = [*tiles, FunctionTable("tiles", names)]
+    parts += [_narrow(a, vectors) for vectors in (1, 2) if _has_narrow(a)]
     parts += [_edge(a), _block(a), write_function(a)]
     parts += [reduce_function(a), _enter(a)] if a.same_storage else rounding_functions(a)
     return module([*parts, _piece(a), _run(a)])
@@ -137,6 +142,62 @@ def folded(f: IRFunction, a: Arithmetic, parts: list[str], lanes: int) -> str:
     other = f.shuffle(kind, parts[1], "poison", [lane ^ 1 for lane in range(lanes)])
     less, more = (f.op(f"{op} {kind} {parts[0]}, {other}") for op in ("fsub", "fadd"))
     return f.shuffle(kind, less, more, [lane + lanes * (lane % 2) for lane in range(lanes)])
+
+
+def _narrow(a: Arithmetic, vectors: int) -> IRFunction:
+    """Up to so many vectors of columns, of pairs: all sums of a few rows in registers, where they hide the latency of
+    each other's steps; the last vector is masked."""
+    f = IRFunction(f"narrow{vectors}", BLOCK)
+    render, zero, before = a.renderer(f, a.lanes), a.zeros(a.lanes)[0], (vectors - 1) * a.lanes
+    last, high = mask_below(f, f.sub("%cols", before), a.lanes), NARROW_ROWS[a.target.registers >= 32, vectors]
+    bulk = f.sub("%rows", f.rem("%rows", high))
+
+    def lanes_of(place: str) -> list[str]:
+        whole = [f.load(a.vector, f.at(a.kind, place, v * a.lanes), a.bytes) for v in range(vectors - 1)]
+        return [*whole, masked_load(f, a, f.at(a.kind, place, before), last)]
+
+    def rows_from(i: str, rows: int) -> None:
+        left = [f.at(a.element_m, "%M", f.mul(f.add(i, row), "%row_m")) for row in range(rows)]
+        with f.loop(0, "%k", 1, [(a.vector, zero)] * (2 * rows * vectors)) as p:
+            ns = lanes_of(f.at(a.element_n, "%N", f.mul(p.index, "%row_n")))
+            for row, part in product(range(rows), range(2)):
+                place = f.at(a.element_m, left[row], f.mul(p.index, "%col_m"), part)
+                m = f.splat(a.kind, f.load(a.element_m, place, a.bytes), a.lanes)
+                for v, n in enumerate(ns):
+                    at = 2 * (row * vectors + v) + part
+                    p.next[at] = render.accumulate(a.add, a.mul, (p.values[at],), (m,), (n,))[0]
+        for row in range(rows):
+            place = f.at(a.kind, "%P", f.mul(f.add(i, row), "%row_p"))
+            sums = p.values[2 * row * vectors : 2 * (row + 1) * vectors]
+            totals = [folded(f, a, sums[at : at + 2], a.lanes) for at in range(0, 2 * vectors, 2)]
+            f.either("%first", partial(stored, place, totals), partial(added, place, totals))
+
+    def added(place: str, totals: list[str]) -> None:
+        sums = zip(lanes_of(place), totals, strict=True)
+        stored(place, [render.value(a.add, (old,), (new,))[0] for old, new in sums])
+
+    def stored(place: str, totals: list[str]) -> None:
+        for v, total in enumerate(totals[:-1]):
+            f.store(a.vector, total, f.at(a.kind, place, v * a.lanes), a.bytes)
+        masked_store(f, a, totals[-1], f.at(a.kind, place, before), last)
+
+    for start, stop, rows in (("0", bulk, high), (bulk, "%rows", 1)):
+        with f.loop(start, stop, rows) as i:
+            rows_from(i.index, rows)
+    return f
+
+
+def _few(f: IRFunction, a: Arithmetic, n: str, cols: str) -> str:
+    """The function for some columns of a P that has n."""
+    few = f.select(f.test("slt", cols, a.lanes), "ptr", "@edge", "@piece")
+    if _has_narrow(a):
+        for vectors in (2, 1):
+            few = f.select(f.test("sle", n, vectors * a.lanes), "ptr", f"@narrow{vectors}", few)
+    return few
+
+
+def _has_narrow(a: Arithmetic) -> bool:
+    return a.pairs and a.target.masks
 
 
 def _edge(a: Arithmetic) -> IRFunction:
@@ -220,7 +281,7 @@ def _enter(a: Arithmetic) -> IRFunction:
     m, k, n, row_m, col_m, row_n, row_p, onto = JobReader(f).fields(
         "m", "k", "n", "row_m", "col_m", "row_n", "row_p", "onto"
     )
-    few = f.select(f.test("slt", n, a.lanes), "ptr", "@edge", "@piece")
+    few = _few(f, a, n, n)
     f.invoke(f.op(f"freeze ptr {few}"), BLOCK, M=M, row_m=row_m, col_m=col_m, N=N, row_n=row_n, P=P, row_p=row_p,
         cols=n, rows=m, k=k, first=f.test("eq", onto, 0))  # fmt: skip
     return f
@@ -242,7 +303,7 @@ def _run(a: Arithmetic) -> IRFunction:
         "rows": t.rows,
         "k": t.depth,
     }
-    few = f.select(f.test("slt", t.cols, a.lanes), "ptr", "@edge", "@piece")
+    few = _few(f, a, n, t.cols)
     if a.same_storage:
         shared = f.test("ne", job.field("reduce"), 0)
         P, row_p = f.select(shared, "ptr", t.sums, t.P), f.select(shared, "i64", n, row_p)

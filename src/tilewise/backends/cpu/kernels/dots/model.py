@@ -15,6 +15,9 @@ IDEA = "a column or a few; dot products along k"
 # one row; and one row with a strided N (1x10^6x8 complex64 took 1.15 times as long with `packed`, 1x10^6x3 a third)
 CELLS, CELLS_APART = 9, 4
 PAIRED, PAIRS = 8, 4  # complex: most columns, least vectors of k (66x458x7 took 1.8 times as long with `packed`)
+# complex: rows of a P without contiguous rows (806486x2x2 complex64, column-major: 2.0 times as long with `packed`);
+# rows or columns, most of both, and least vectors of k, where both operands are contiguous along k
+FEW_PAIRED, SOME_PAIRED, MOST_PAIRED, SOME_VECTORS = 4, 24, 512, 32
 HALVES = 8  # most columns of half precision: M's rows are widened again for every tile of columns
 NEON_HALVES = 5  # on NEON, where `packed_n` widens M's rows once
 # most columns of half precision on AVX-512, from this many vectors of k, which amortise the horizontal sums
@@ -80,6 +83,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return "one column, and M's rows are contiguous along k: dot products read M once"
     if problem.as_pairs and 1 < view.n <= PAIRED and view.m > 1 and _vectors(problem, view, tile) >= PAIRS:
         return f"{view.n} columns of complex numbers: dot products along k read them in place"
+    if problem.as_pairs and not tile.neon and _few_pairs(problem, view, tile):
+        return f"{view.m} rows and {view.n} columns of complex numbers: dot products along k read them in place"
     if not light_or_halves(problem):
         most = CELLS if view.n_along_k or view.m > 1 else CELLS_APART
         few_cells = view.k >= TALL_K and view.m * view.n <= most
@@ -104,6 +109,18 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if tile.neon and view.m > SKINNY and 1 < view.n <= _without_broadcasts(problem, view, tile, lanes):
         return f"{view.n} columns: dot products along k need no broadcasts"
     return ""
+
+
+def _few_pairs(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    """Whether packing complex operands would cost more than horizontal sums: few rows, or both contiguous along a long
+    k and few rows or columns (200x300x10 complex128 took 2.4 times as long with `packed`)."""
+    if min(view.m, view.n) == 1:
+        return False
+    some = min(view.m, view.n) <= SOME_PAIRED and max(view.m, view.n) <= MOST_PAIRED
+    if some and view.n_along_k and _vectors(problem, view, tile) >= SOME_VECTORS:
+        return True
+    few = view.m <= FEW_PAIRED and not (view.n_along_n and view.p_along_n)
+    return few and not 2 < view.k <= SHORT  # which are multiplied element by element
 
 
 def _vectors(problem: Problem, view: View, tile: RegisterTile) -> int:
