@@ -1,6 +1,6 @@
 """The native function that follows a table of decisions, as LLVM IR.
 
-A row has five words: an operation, registers a and b, and two targets. Arithmetic sets register `yes`, a comparison
+A row has five fields: an operation, registers a and b, and two targets. Arithmetic sets register `yes`, a comparison
 goes to row `yes` or `no` (0: not known yet), "store" writes register b to place a, "end" returns a.
 """
 

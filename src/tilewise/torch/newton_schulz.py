@@ -5,7 +5,7 @@ A step is X ← (aI + bA + cA²)X with A = X·Xᵀ. A and A² are symmetric: one
 multiplies Y is divided by its coefficient of A times a power of two, which keeps s near 1: A² then accumulates onto an
 exact copy of A, whose diagonal has the multiple of I, and the last product needs no sum. In bfloat16 the error is that
 of torch.addmm. Rows and columns of zeros stay zeros, so padding changes no value; the leading dimensions of a stack are
-whole 16-byte units whatever the extents are, as tensor cores want them.
+whole 16-byte units for all extents, as tensor cores require.
 """
 
 from __future__ import annotations

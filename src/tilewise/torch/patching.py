@@ -1,4 +1,4 @@
-"""`patch(model)` turns the linear layers of a model (`torch.nn.Linear`, and `Conv1D` of transformers' GPT-2) into ours,
+"""`patch(model)` replaces the linear layers of a model (`torch.nn.Linear`, and `Conv1D` of transformers' GPT-2) by ours,
 in place; `unpatch(model)` reverts it.
 
 Only the class of a layer changes. A layer that torch computes for every input (`vendor.keeps_layers`) has torch's own

@@ -46,7 +46,7 @@ def apply(kind: Any, *args: Any) -> Any:
         args = tuple(level._cptr.lift(x) if isinstance(x, Tensor) else x for x in args)
         with enable_single_level_autograd_function():
             return _single_level(kind).apply(*args, level)
-    return kind.apply(*args)  # functionalize, which torch refuses with its own words
+    return kind.apply(*args)  # functionalize, which torch refuses with its own message
 
 
 def _recorded(args: tuple[Any, ...]) -> bool:

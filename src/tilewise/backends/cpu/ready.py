@@ -80,7 +80,7 @@ def kernel_of(problem: Problem, cut: Blocking, target: Target) -> Kernel:
 
 
 def _strides(problem: Problem, cut: Blocking) -> tuple[int, int, int, int, int, int]:
-    """Row and column strides of M, N and P as the kernel sees them; an axis of one element counts as dense."""
+    """Row and column strides of M, N and P as the kernel uses them; an axis of one element counts as dense."""
     M, N, P = problem.layout_m, problem.layout_n, problem.layout_p
     m, k, n = problem.m, problem.k, problem.n
     of_m = M.row if m > 1 else k or 1, M.col if k > 1 else 1

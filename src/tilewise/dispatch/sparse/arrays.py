@@ -17,7 +17,7 @@ REPEATS = ("coo", "csr", "csc", "bsr")  # formats that can store a cell several 
 
 
 def is_sparse(x: Any) -> bool:
-    scipy = imported("scipy.sparse")  # whoever has such a matrix has imported it
+    scipy = imported("scipy.sparse")  # a caller with such a matrix has imported it
     return scipy is not None and bool(scipy.issparse(x))
 
 

@@ -78,7 +78,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 
 def _narrow(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> bool:
     """Whether complex columns fill no more than two vectors. `dots` is better for one or two columns with a long k, and
-    `packed` for a column-major M in memory, of whose lines a row uses one element."""
+    `packed` for a column-major M in memory: a row uses one element of every 64 bytes."""
     if tile.neon or tile.vector_bytes < 32 or view.n > NARROW * lanes or is_dot(view):
         return False
     if view.m_along_k:
