@@ -64,7 +64,7 @@ def assign_basis(tried: Sequence[Tried], main: bool = False, ran: bool = False) 
         basis = "the file fixes no sizes, so its launch was evaluated for these"
     shown = [{_key(f) for f in t.done.findings if not _zero_grid(t.done, f)} for t in fitting if not main]
     seen = set.intersection(*shown) if shown else set()  # at all sizes that are multiples of the tile
-    seen |= {_key(f) for t in tried for f in t.done.findings if _missing_barrier(f)}
+    seen |= {_key(f) for t in tried for f in t.done.findings if f.shared_race}
     for t in tried:
         _set(t.done.findings, seen)
         if not t.done.prepared.allocates_output(t.done.bound.matrices):
@@ -93,11 +93,6 @@ def _mark_undecided(done: Simulation) -> None:
 def _zero_grid(done: Simulation, finding: Finding) -> bool:
     """Whether the launch has an empty grid, which happens for small sizes only."""
     return finding.kind is Kind.LAUNCH and min(done.geometry.grid) < 1
-
-
-def _missing_barrier(finding: Finding) -> bool:
-    """Whether it is a race in shared memory, which every launch has."""
-    return finding.kind is Kind.RACE and finding.scope == "within a block" and finding.access in ("read", "write")
 
 
 def _fits(done: Simulation) -> bool:

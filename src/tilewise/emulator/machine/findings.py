@@ -125,6 +125,11 @@ class Finding:
         return severity_of(self.kind)
 
     @property
+    def shared_race(self) -> bool:
+        """Whether it is a race in shared memory, which every launch has."""
+        return self.kind is Kind.RACE and self.scope == "within a block" and self.access in ("read", "write")
+
+    @property
     def line(self) -> int:
         return self.place.line if self.place else 0
 

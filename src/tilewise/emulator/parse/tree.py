@@ -18,6 +18,7 @@ from tilewise.emulator.parse.type_nodes import TypePointer as TypePointer
 from tilewise.emulator.parse.type_nodes import TypeReference as TypeReference
 from tilewise.emulator.parse.type_nodes import innermost_replaced as innermost_replaced
 from tilewise.emulator.parse.type_nodes import is_auto as is_auto
+from tilewise.emulator.parse.type_nodes import is_changeable as is_changeable
 
 VALUE = "<value>"  # a variable template is a class template with this one constant
 

@@ -123,3 +123,8 @@ def is_auto(written: Any) -> bool:
     if isinstance(written, TypeConst):
         return is_auto(written.of)
     return isinstance(written, TypeAuto) or (isinstance(written, (TypeReference, TypePointer)) and is_auto(written.to))
+
+
+def is_changeable(written: Any) -> bool:
+    """Whether the type is a reference to non-const."""
+    return isinstance(written, TypeReference) and not isinstance(written.to, TypeConst)

@@ -47,7 +47,7 @@ class Effects:
         for f in functions:
             given = [p.type for p in f.parameters] or [tree.TypeAuto()]
             given += given[-1:] * (len(node.arguments) - len(given))  # a pack
-            found += [a for type_, a in zip(given, node.arguments, strict=False) if _changeable(type_)]
+            found += [a for type_, a in zip(given, node.arguments, strict=False) if tree.is_changeable(type_)]
         return found
 
     def _own_operator(self, op: str) -> bool:
@@ -81,7 +81,7 @@ class Effects:
         classes = self.table.entities.classes.get(plain.name, []) if isinstance(plain, tree.TypeName) else []
         own = [c for c in classes if not c.library]
         taken = [p.type for c in own for m in c.methods if m.short == "<new>" for p in m.parameters]
-        return any(_changeable(t) for t in (*taken, *(f.type for c in own for f in c.fields)))
+        return any(tree.is_changeable(t) for t in (*taken, *(f.type for c in own for f in c.fields)))
 
     def _keeps_address(self, call: tree.Call, number: int, scope: str) -> bool:
         """Whether the function may keep the address that it gets: it stores, returns or passes on the parameter."""
@@ -142,10 +142,6 @@ def certain(node: tree.Node | None) -> list[tree.Node]:
             perhaps.append(part.body)
     beside = {id(part) for part in tree.walk(perhaps)}
     return [part for part in tree.walk(node) if id(part) not in beside]
-
-
-def _changeable(type_: tree.Node) -> bool:
-    return isinstance(type_, tree.TypeReference) and not isinstance(type_.to, tree.TypeConst)
 
 
 def uncast(node: Any) -> Any:

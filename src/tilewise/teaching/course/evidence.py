@@ -17,7 +17,6 @@ from tilewise.teaching.course.comparing import inputs_of
 from tilewise.teaching.course.programs import Outcome, combined_source, main_of, run_test
 from tilewise.teaching.course.submissions import Submission, decoded, has_main
 from tilewise.teaching.trace import CheckReport, Run, check
-from tilewise.teaching.trace.causes import shared_race
 from tilewise.teaching.trace.findings_text import message_of
 from tilewise.teaching.trace.grouping import by_place
 from tilewise.teaching.trace.program_run import ALLOCATES
@@ -178,5 +177,5 @@ def _found_one(f: Finding, file: str, line: int) -> Found:
 def cause_of(f: Finding) -> str:
     """The cause, finer than the kind of finding: races within a block are distinguished by their hazard."""
     if f.kind is Kind.RACE:
-        return f"{f.kind}.{f.hazard if shared_race(f) else 'global'}"
+        return f"{f.kind}.{f.hazard if f.shared_race else 'global'}"
     return str(f.kind)

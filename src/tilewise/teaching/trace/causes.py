@@ -62,7 +62,7 @@ def _rank(basis: Basis) -> int:
 
 def _mistake(finding: Finding) -> tuple[object, ...]:
     """The key of the mistake: the same for all its findings."""
-    if shared_race(finding):
+    if finding.shared_race:
         return "barrier", finding.hazard, finding.line if finding.hazard == "WAW" else 0
     if finding.kind in OUTSIDE:
         return "bounds", finding.access
@@ -71,15 +71,11 @@ def _mistake(finding: Finding) -> tuple[object, ...]:
     return str(finding.kind), finding.line
 
 
-def shared_race(finding: Finding) -> bool:
-    return finding.kind is Kind.RACE and finding.scope == "within a block" and finding.access in ("read", "write")
-
-
 def depth(finding: Finding) -> int:
     """How far from the mistake a finding is. Races in global memory mostly follow from stores that leave their row,
     so they come late."""
     place = ORDER.index(finding.kind)
-    return place if finding.kind is not Kind.RACE or shared_race(finding) else ORDER.index(Kind.UNCOVERED)
+    return place if finding.kind is not Kind.RACE or finding.shared_race else ORDER.index(Kind.UNCOVERED)
 
 
 def _attach_symptoms(causes: list[Cause]) -> list[Cause]:
@@ -89,7 +85,7 @@ def _attach_symptoms(causes: list[Cause]) -> list[Cause]:
         finding = cause.lead.finding
         follows = finding.kind is Kind.WRONG_PRODUCT
         follows |= (
-            finding.kind is Kind.RACE and not shared_race(finding) and any(c.lead.finding.kind in OUTSIDE for c in kept)
+            finding.kind is Kind.RACE and not finding.shared_race and any(c.lead.finding.kind in OUTSIDE for c in kept)
         )
         if follows and kept:
             kept[0].symptoms += [cause.lead, *cause.alike]

@@ -41,7 +41,6 @@ void* __vector_memory(size_t size);
 void __vector_size(void* p, size_t before, size_t size);
 void __vector_free(void* p);
 void* __thrust_memory(size_t size);
-void __thrust_free(void* p);
 void __thrust_copy(void* to, const void* from, size_t size);
 size_t __element(const cudaChannelFormatDesc& d) { return (d.x + d.y + d.z + d.w) / 8; }
 cudaError_t cudaMalloc3DArray(cudaArray_t* a, const cudaChannelFormatDesc* d, cudaExtent e, unsigned int flags = 0) {
@@ -197,9 +196,9 @@ cudaError_t __object_of(unsigned long long* o, const cudaResourceDesc* r, const 
     return cudaSuccess;
 }
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t* o, const cudaResourceDesc* r, const cudaTextureDesc* t, const cudaResourceViewDesc* v) { return __object_of(o, r, t); }
-cudaError_t cudaDestroyTextureObject(cudaTextureObject_t o) { __thrust_free((void*)o); return cudaSuccess; }
+cudaError_t cudaDestroyTextureObject(cudaTextureObject_t o) { __vector_free((void*)o); return cudaSuccess; }
 cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* o, const cudaResourceDesc* r) { return __object_of(o, r, 0); }
-cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t o) { __thrust_free((void*)o); return cudaSuccess; }
+cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t o) { __vector_free((void*)o); return cudaSuccess; }
 template <class T> __device__ T tex1Dfetch(cudaTextureObject_t o, int i) { const __object* t = (const __object*)o; return __fetch<T>(t->s, i, t->element); }
 template <class T> __device__ T tex1D(cudaTextureObject_t o, float x) { const __object* t = (const __object*)o; return __sample<T>(t->s, x, 0.0f, 0.0f, 1, t->element); }
 template <class T> __device__ T tex2D(cudaTextureObject_t o, float x, float y) { const __object* t = (const __object*)o; return __sample<T>(t->s, x, y, 0.0f, 2, t->element); }

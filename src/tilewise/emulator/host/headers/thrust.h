@@ -1,7 +1,7 @@
 // Thrust on memory of the card, computed on the host; its time is not simulated.
 void __thrust_copy(void* to, const void* from, size_t size);
 void* __thrust_memory(size_t size);
-void __thrust_free(void* p);
+void __vector_free(void* p);
 namespace thrust {
 template <class T> T __load(const T* p) { T v; __thrust_copy(&v, p, sizeof(T)); return v; }
 template <class T> struct device_ptr;
@@ -73,16 +73,16 @@ template <class T> struct device_vector {
     device_vector(counting_iterator<T> first, counting_iterator<T> last) { std::vector<T> v(last - first); for (size_t i = 0; i < v.size(); ++i) v[i] = first[i]; _take(v.size()); if (_size) __thrust_copy(_data, v.data(), _size * sizeof(T)); }
     device_ptr<T> cbegin() const { return device_ptr<T>(_data); }
     device_ptr<T> cend() const { return device_ptr<T>(_data + _size); }
-    ~device_vector() { if (_data) __thrust_free(_data); }
-    device_vector& operator=(const device_vector& o) { if (this != &o) { if (_data) __thrust_free(_data); _take(o._size); if (_size) __thrust_copy(_data, o._data, _size * sizeof(T)); } return *this; }
-    device_vector& operator=(const host_vector<T>& o) { if (_data) __thrust_free(_data); _take(o.size()); if (_size) __thrust_copy(_data, o.data(), _size * sizeof(T)); return *this; }
-    device_vector& operator=(const std::vector<T>& o) { if (_data) __thrust_free(_data); _take(o.size()); if (_size) __thrust_copy(_data, o.data(), _size * sizeof(T)); return *this; }
+    ~device_vector() { if (_data) __vector_free(_data); }
+    device_vector& operator=(const device_vector& o) { if (this != &o) { if (_data) __vector_free(_data); _take(o._size); if (_size) __thrust_copy(_data, o._data, _size * sizeof(T)); } return *this; }
+    device_vector& operator=(const host_vector<T>& o) { if (_data) __vector_free(_data); _take(o.size()); if (_size) __thrust_copy(_data, o.data(), _size * sizeof(T)); return *this; }
+    device_vector& operator=(const std::vector<T>& o) { if (_data) __vector_free(_data); _take(o.size()); if (_size) __thrust_copy(_data, o.data(), _size * sizeof(T)); return *this; }
     void _copy_to(T* to, size_t n) const { if (n) __thrust_copy(to, _data, n * sizeof(T)); }
     size_t size() const { return _size; }
     bool empty() const { return _size == 0; }
     void resize(size_t n) { T zero = T(); resize(n, zero); }
-    void resize(size_t n, const T& v) { T* old = _data; size_t had = _size; _take(n); _fill(had < n ? had : n, v); if (old) { __thrust_copy(_data, old, (had < n ? had : n) * sizeof(T)); __thrust_free(old); } }
-    void clear() { if (_data) __thrust_free(_data); _data = nullptr; _size = 0; }
+    void resize(size_t n, const T& v) { T* old = _data; size_t had = _size; _take(n); _fill(had < n ? had : n, v); if (old) { __thrust_copy(_data, old, (had < n ? had : n) * sizeof(T)); __vector_free(old); } }
+    void clear() { if (_data) __vector_free(_data); _data = nullptr; _size = 0; }
     void shrink_to_fit() {}
     void reserve(size_t n) {}
     size_t capacity() const { return _size; }

@@ -24,11 +24,6 @@ def direct(node: Any) -> set[str]:
     return set()
 
 
-def _changes(written: Any) -> bool:
-    """Whether a parameter is a reference to non-const."""
-    return isinstance(written, tree.TypeReference) and not isinstance(written.to, tree.TypeConst)
-
-
 def changing_methods(p: Program) -> dict[str, set[int]]:
     """By name of a method, in any class: positions of parameters that are references to non-const."""
     known: dict[str, set[int]] | None = getattr(p, "_changing", None)
@@ -38,7 +33,7 @@ def changing_methods(p: Program) -> dict[str, set[int]]:
             for made in classes:
                 for method in made.methods:
                     for i, parameter in enumerate(method.parameters):
-                        if _changes(parameter.type):
+                        if tree.is_changeable(parameter.type):
                             known.setdefault(method.name, set()).add(i)
         p._changing = known  # type: ignore[attr-defined]
     return known
@@ -110,6 +105,6 @@ def _call(b: Builder, node: tree.Call) -> set[str]:
     if not candidates:
         return {n for a in node.arguments for n in direct(a)}
     for i, argument in enumerate(node.arguments):
-        if any(i < len(c.parameters) and _changes(c.parameters[i].type) for c in candidates):
+        if any(i < len(c.parameters) and tree.is_changeable(c.parameters[i].type) for c in candidates):
             out |= direct(argument)
     return out

@@ -13,13 +13,6 @@ def memory(s: Session, size: int) -> int:
     return s.memory.allocate(max(1, size), "device_vector", s.line, device=True, host=False, state=CARD_UNINIT).address
 
 
-@runtime("__thrust_free")
-def free(s: Session, address: int) -> None:
-    block = s.memory.find(address)
-    if block is not None and not block.freed:
-        s.memory.release(block, s.line)
-
-
 @runtime("__thrust_copy")
 def copy(s: Session, to: int, source: int, size: int) -> None:
     """Copy bytes and whether they are initialised, between host and card."""
