@@ -1,5 +1,5 @@
-"""`patch(model)` replaces the linear layers of a model (`torch.nn.Linear`, and `Conv1D` of transformers' GPT-2) by ours,
-in place; `unpatch(model)` reverts it.
+"""`patch(model)` replaces the linear layers of a model (`torch.nn.Linear`, `Conv1D` of transformers' GPT-2) by ours, in
+place; `unpatch(model)` reverts it.
 
 Only the class of a layer changes. A layer that torch computes for every input (`vendor.keeps_layers`) has torch's own
 forward, without overhead. Parameters, buffers, hooks, names and shared weights stay the same objects, so a state_dict,
