@@ -358,3 +358,15 @@ def test_both_executors_name_the_kernels_parameter_and_give_nan_from_outside(run
     for report in (expected, found):
         assert [(f.kind, f.array) for f in report.findings] == [(Kind.OUT_OF_BOUNDS, "in"), (Kind.OUT_OF_BOUNDS, "row")]
         assert report.output == "nan\n"
+
+
+def test_a_copied_object_outside_of_its_array_has_that_arrays_name(run):
+    report = run("""struct Three { float v[3]; };
+__global__ void k(const int* first, Three* to, const Three* from, int n) { to[0] = from[first[0] + n]; }
+int main(int argc, char** argv) {
+  int first; if (argc) first = 2;
+  int* a; Three *b, *c; cudaMalloc(&a, 4); cudaMalloc(&b, 24); cudaMalloc(&c, 24);
+  cudaMemset(a, 0, 4); cudaMemset(c, 0, 24); k<<<1, 1>>>(a, b, c, first); cudaDeviceSynchronize();
+  cudaFree(a); cudaFree(b); cudaFree(c);
+}""", interpret=0.0)  # fmt: skip
+    assert [f.array for f in report.findings if f.kind is Kind.OUT_OF_BOUNDS] == ["from"]

@@ -70,9 +70,9 @@ class Program(Semantics):
         self.externals: dict[str, str] = {}  # declarations
         self.functions_called: dict[str, tree.Function] = {}  # library functions without a body
         self.texts: dict[bytes, int] = {}
-        self.name_table: list[str] = []  # names that compiled code passes to the runtime by number
+        self.name_table = [""]  # names that compiled code passes to the runtime by number
         self.uninitialised_locals: dict[str, int] = {}  # local arrays and objects without initialiser: first line
-        self.name_numbers: dict[str, int] = {}
+        self.name_numbers = {"": 0}
         self.launches: list[LaunchSite] = []
         self.kernel_handles: dict[int, KernelHandle] = {}  # by address
         self.device_functions: dict[Any, tuple[int, Any]] = {}  # whose address is taken: handle and function
