@@ -36,7 +36,7 @@ def outside(card, kind, count, rng):
     table, found = texts_of(card, kind), []
     for _ in range(count):
         drawn = replace(drawn_problem(rng, kind), epilogue=PLAIN)
-        apart = drawn.members > 1 or (card == "h200" and drawn.dtype.itemsize == 2)  # compiled on request
+        apart = drawn.members > 1 or drawn.dtype.itemsize == 2  # compiled on request
         problem = replace(drawn, accumulate=drawn.accumulate and not apart)
         plan = make_plan(problem, CARDS[card])
         names = [step.name for step in recipe_of(plan).steps if getattr(step, "source", None) not in (None, *table)]

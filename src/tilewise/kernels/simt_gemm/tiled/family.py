@@ -57,4 +57,4 @@ class Plain(ByConfigs):
         return super().reason(plan, kernel, f"{tiles}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}")
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        return every_plain(problem.algebra, machine)
+        return every_plain(problem.algebra, machine) if self.takes(problem, machine) else ()
