@@ -53,7 +53,6 @@ TILES = {
     ),
     4: (
         SlicedTile(64, 48, 4, 1, 8),
-        SlicedTile(64, 48, 2, 1, 8, True),
         SlicedTile(64, 16, 2, 2, 16, True),
         SlicedTile(32, 32, 2, 2, 16, True),
     ),
