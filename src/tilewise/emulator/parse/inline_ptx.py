@@ -21,6 +21,9 @@ CLASSES = {"f32": "f", "f64": "d", "pred": "p", "b64": "l", "u64": "l", "s64": "
 FLOAT_LITERAL = re.compile(r"0(?:[fF]([0-9a-fA-F]{8})|[dD]([0-9a-fA-F]{16}))")
 NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|[0-9]+(\.[0-9]*)?([eE]-?[0-9]+)?)U?")
 CONSTRAINTS = {"r": "r", "l": "l", "h": "h", "f": "f", "d": "d", "n": "r", "q": "l", "c": "h"}
+REAL = {"f": "f32", "r": "f32", "d": "f64", "l": "f64"}  # the floating type of a register's size
+TO_REAL = {"f32": "__uint_as_float((unsigned int)({}))", "f64": "__longlong_as_double((long)({}))"}
+TO_BITS = {"f32": "__float_as_uint({})", "f64": "__double_as_longlong({})"}
 MAX_INSTRUCTIONS = 64  # of one asm; and registers of one .reg a<n>
 MAX_CHARACTERS = 4096
 
@@ -62,16 +65,7 @@ class Assembly:
 
     def read(self, operand: str, type_: str) -> str:
         """A C expression for an operand read as `type_`; a register of another class is reinterpreted bit by bit."""
-        kind, text = self.kind(operand), self.name(operand)
-        if kind == "f" and type_ != "f32":
-            text = f"__float_as_uint({text})"
-        elif kind == "d" and type_ != "f64":
-            text = f"__double_as_longlong({text})"
-        elif kind == "r" and type_ == "f32":
-            text = f"__uint_as_float((unsigned int)({text}))"
-        elif kind == "l" and type_ == "f64":
-            text = f"__longlong_as_double((long)({text}))"
-        return f"(({TYPES[type_]})({text}))"
+        return f"(({TYPES[type_]})({_bits(self.name(operand), self.kind(operand), type_, False)}))"
 
     def write(self, operand: str, type_: str, value: str) -> str:
         if operand == "_":
@@ -79,15 +73,15 @@ class Assembly:
         kind = self.kind(operand)
         if not kind:
             raise UnknownInstructionError(operand)
-        if kind == "f" and type_ != "f32":
-            value = f"__uint_as_float((unsigned int)({value}))"
-        elif kind == "d" and type_ != "f64":
-            value = f"__longlong_as_double((long)({value}))"
-        elif kind == "r" and type_ == "f32":
-            value = f"__float_as_uint({value})"
-        elif kind == "l" and type_ == "f64":
-            value = f"__double_as_longlong({value})"
-        return f"{self.name(operand)} = ({value});"
+        return f"{self.name(operand)} = ({_bits(value, kind, type_, True)});"
+
+
+def _bits(text: str, kind: str, type_: str, write: bool) -> str:
+    """A register of this class read as `type_`, or a value of `type_` as that register holds it."""
+    real, floating = REAL.get(kind), kind in ("f", "d")
+    if real is None or floating == (type_ == real):
+        return text
+    return (TO_REAL if floating == write else TO_BITS)[real].format(text)
 
 
 def assembly(reader: Reader) -> list[Token]:

@@ -201,13 +201,16 @@ class InputStream:
         self.at = 0
         self.good = True
 
-    def take(self, s: Session) -> bytes:
+    def all(self, s: Session) -> bytes:
         if self.data is None:
             s.console.flush()
             self.data = sys.stdin.buffer.read()
             s.wanted = s.wanted or ("" if self.data else "input")
+        return self.data
+
+    def take(self, s: Session) -> bytes:
         self.at += 1
-        return self.data[self.at - 1 : self.at]
+        return self.all(s)[self.at - 1 : self.at]
 
 
 def source(s: Session, number: int) -> InputStream:
@@ -266,10 +269,7 @@ def is_number(s: Session, number: int, kind: int) -> int:
     import re
 
     i = source(s, number)
-    if i.data is None:
-        i.take(s)
-        i.at -= 1
-    data = i.data or b""
+    data = i.all(s)
     pattern = rb"\s*([-+]?\d+)" if kind == 0 else rb"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
     match = re.compile(pattern).match(data, i.at)
     if match is None:
@@ -308,10 +308,7 @@ def is_good(s: Session, number: int) -> int:
 def is_at(s: Session, number: int, to: int, origin: int) -> int:
     """tellg (to = -1), peek (to = -2), else seekg to `to` behind the begin (0), here (1) or the end (2)."""
     i = source(s, number)
-    if i.data is None:
-        i.take(s)
-        i.at -= 1
-    data = i.data or b""
+    data = i.all(s)
     if to == -2:
         return data[i.at] if i.at < len(data) else -1
     if to != -1 or origin:
