@@ -6,6 +6,8 @@ import pytest
 
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
+from tilewise.emulator.host.runtime.faults import Faults
+from tilewise.emulator.machine.findings import Kind
 
 pytestmark = pytest.mark.drawn(3)  # each program is compiled in a process, 0.2 to 2 s
 
@@ -307,3 +309,18 @@ def test_of_two_arrays_on_a_line_the_right_one_is_named(tmp_path):
     )
     report = run_program(path, [], Options(), capture=True)
     assert [(f.kind.value, f.array) for f in report.faults] == [("out-of-bounds", "a")]
+
+
+def test_findings_are_told_while_another_thread_adds_some():
+    faults = Faults(None)
+
+    class Adding:
+        line, kind = 1, Kind.RACE
+
+        @property
+        def access(self):
+            faults.found[len(faults.found)] = self
+            return ""
+
+    faults.found[0] = one = Adding()
+    assert faults.all() == [one]

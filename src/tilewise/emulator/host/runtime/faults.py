@@ -79,5 +79,6 @@ class Faults:
     def all(self) -> list[Finding]:
         """All findings; of those of compiled kernels only what the interpreter, which is more precise, did not find."""
         known = {(f.kind, f.line) for f in self.kernel}
-        own = (f for f in self.found.values() if f.access not in COMPILED or (f.kind, f.line) not in known)
+        found = list(self.found.values())  # at once: other threads of the program may still add to it
+        own = (f for f in found if f.access not in COMPILED or (f.kind, f.line) not in known)
         return [*own, *self.kernel]

@@ -6,7 +6,7 @@ import ctypes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DTYPES
@@ -117,9 +117,8 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
     tiles, after = _launches(job, held)
     made += tiles
     if plan.problem.ordered:
-        for edge in _small_jobs(job):
-            made += _launches(edge, scratch.take_all(_needs(edge)))[0]
-        return made
+        small = [_launches(edge, scratch.take_all(_needs(edge)))[0] for edge in _small_jobs(job)]
+        return [*made, *chain.from_iterable(small)]
     edges = _few_jobs(job)
     thin = [skinny_launches(e, scratch.take(e.plane_bytes) if e.plane_bytes else None) for e in edges]
     for steps in zip(*thin, strict=True):  # all of them read before the first planes are added up
@@ -140,12 +139,10 @@ def fallback_launches(step: Fallback, scratch: Scratch, held: dict[int, Address]
 
 def _small_jobs(job: Job) -> list[Job]:
     """What whole tiles leave, by small tiles, whose sums have the same order."""
-    jobs = []
+    p, jobs = job.plan.problem, []
     for _, top, rows, left, cols in _thin_parts(job):
-        M, N, P = job.M.part(top, rows, 0, job.M.cols), job.N.part(0, job.N.rows, left, cols), job.P
-        P = P.part(top, rows, left, cols)
-        problem = replace(job.plan.problem, m=rows, n=cols, layout_m=M.layout, layout_n=N.layout, layout_p=P.layout)
-        plan = replace(job.plan, problem=problem)
+        M, N, P = job.M.part(top, rows, 0, p.k), job.N.part(0, p.k, left, cols), job.P.part(top, rows, left, cols)
+        plan = replace(job.plan, problem=replace(p, m=rows, n=cols))
         jobs.append(replace(job, plan=plan, choice=small_tiles(job.choice, rows, cols), M=M, N=N, P=P))
     return jobs
 
