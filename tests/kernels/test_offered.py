@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
 
-from seeds import next_seed, sample_size
-from tilewise.bench.drawn_problems import random_problem
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.tuning import table_for
 from tilewise.kernels.choosing import competing
-from tilewise.kernels.family import Family
-from tilewise.kernels.registry import FAMILIES, family_of
+from tilewise.kernels.registry import family_of
 from tilewise.kernels.simt_gemm.strips import Direct, every_config
 from tilewise.planning.choose import make_plan
 
@@ -83,20 +79,6 @@ def test_a_short_k_goes_by_whole_sectors_of_p(m, k, n, dtype, lying):
         Layout(1, k) if lying[1] == "T" else problem.layout_n,
     )
     assert make_plan(replace(problem, layout_m=of_m, layout_n=of_n), H200).kernel == "short_k"
-
-
-def test_a_family_that_is_passed_over_could_not_win():
-    """`least` is a lower bound: on every card, for drawn products of any dtype, semiring, stack and layout."""
-    bounded = [family for family in FAMILIES if type(family).least is not Family.least]
-    tried = 0
-    for number in range(sample_size(400)):
-        rng = random.Random(f"{next_seed()} {number}")
-        problem, machine = random_problem(rng), rng.choice((H200, *KNOWN_CARDS.values()))
-        for family in competing(problem, machine, None):
-            if family in bounded:
-                tried += 1
-                assert family.least(problem, machine) <= family.offer(problem, machine, None).predicted, problem
-    assert tried > 50
 
 
 def test_a_large_product_of_halves_is_chosen_without_the_offer_of_plain_cores(monkeypatch):

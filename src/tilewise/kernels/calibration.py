@@ -13,13 +13,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import mul
-from typing import Any, Protocol
+from typing import Any
 
 from tilewise.algebra.builtin import is_plus_times
-from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.tuning import Fit, TunedTable
+from tilewise.kernels.family import Offer
 
 BEND, CELL_BEND, STEP_BEND = 4, 16, 20  # log2 where the slope changes: of an extent, of the cells of P, of all steps
 RIDGE, KIND_RIDGE = 10.0, 3.0  # regularization, in samples
@@ -29,23 +29,7 @@ ROUNDS = 5  # of reweighting
 LEAST_MICROSECONDS = 0.1  # of an expected time
 
 
-class Timed(Protocol):
-    """A kernel for a problem with the time that its model expects: a plan or an offer."""
-
-    @property
-    def problem(self) -> Problem: ...
-    @property
-    def machine(self) -> Machine: ...
-    @property
-    def kernel(self) -> str: ...
-    @property
-    def predicted(self) -> float: ...
-    @property
-    def floor(self) -> float: ...
-    @property
-    def passes(self) -> int: ...
-
-
+Timed = Plan | Offer  # a kernel for a problem with the time that its model expects
 Regressors = tuple[str, tuple[float, ...]]  # a problem's kind, and those that do not depend on the plan
 
 
@@ -59,12 +43,6 @@ def corrected_seconds(plan: Timed, known: Regressors | None = None) -> float:
     offset, slope = fit.kinds.get(name, (0.0, 0.0))
     error = sum(map(mul, fit.weights, (*values, time, plan.passes > 0))) + offset + slope * time
     return max(plan.floor, predicted * math.exp(min(fit.most, max(fit.least, error))))
-
-
-def least_corrected(seconds: float, machine: Machine, kernel: str) -> float:
-    """A lower bound of what expected seconds may be corrected to."""
-    fit = machine.tuned.fits.get(kernel) if machine.tuned else None
-    return seconds * math.exp(min(0.0, fit.least)) if fit else seconds
 
 
 def calibrated(plan: Plan) -> Plan:

@@ -14,7 +14,7 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan, after_epilogue, epilogue_after
 from tilewise.core.problem import Problem, row_major
 from tilewise.errors import UsageError
-from tilewise.kernels.calibration import calibrated, corrected_seconds, least_corrected, regressors
+from tilewise.kernels.calibration import calibrated, corrected_seconds, regressors
 from tilewise.kernels.capabilities import why_not_of_kind, why_not_of_problem
 from tilewise.kernels.family import Family
 from tilewise.kernels.registry import FAMILIES, family_of
@@ -59,9 +59,6 @@ def _fastest(problem: Problem, machine: Machine, tile: int | None) -> Plan:
     known = regressors(problem) if problem.plain and machine.tuned else None  # every family's offer is for this problem
     bare = _bare(problem)
     for family in able:
-        least = family.least(problem, machine) if best is not None else 0.0
-        if best is not None and least and least_corrected(least, machine, family.name) > best[0]:
-            continue  # whatever its offer
         offer = family.offer(problem if family.can.fuses else bare, machine, tile)
         corrected = corrected_seconds(offer, known)
         seconds = corrected + PASS_SECONDS * offer.passes

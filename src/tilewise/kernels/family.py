@@ -58,10 +58,6 @@ class Family(ABC):
         plan = self.plan(problem, machine, None, tile)
         return Offer(problem, machine, plan.kernel, plan.predicted, plan.floor, plan.passes)
 
-    def least(self, problem: Problem, machine: Machine) -> float:
-        """A lower bound of the expected seconds, in less time than `offer`; 0 where there is none."""
-        return 0.0
-
     def accepted(self, offer: Offer, tile: int | None) -> Plan:
         """The plan that was offered."""
         return self.plan(offer.problem, offer.machine, None, tile)

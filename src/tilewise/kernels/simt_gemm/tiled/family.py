@@ -36,9 +36,6 @@ class Plain(ByConfigs):
     def packs(self, problem: Problem, config: Choice) -> tuple[str, ...]:
         return tuple(x for x, d in (("M", problem.dtype_m), ("N", problem.dtype_n)) if d != problem.dtype)
 
-    def least(self, problem: Problem, machine: Machine) -> float:
-        return model.least_seconds(problem, machine)
-
     def notes(self, problem: Problem, config: Choice) -> list[str]:
         converted = self.packs(problem, config)
         notes = [f"{' and '.join(converted)} converted to {problem.dtype} first"] if converted else []

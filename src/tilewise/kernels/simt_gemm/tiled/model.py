@@ -96,13 +96,6 @@ def choose(problem: Problem, machine: Machine) -> Choice:
     return min(tiled, key=attrgetter("predicted"))
 
 
-def least_seconds(p: Problem, machine: Machine) -> float:
-    """A lower bound of all expected times: the steps at their limit, of which the best tile's `share` is 0.88."""
-    config, found = _config(p, machine), None if p.ordered else config_if_found(p.algebra, machine)
-    slots = config.slots if found is None else min(config.slots, found[0].slots)
-    return p.least_steps * slots / machine.step_rate("float32")
-
-
 @lru_cache(maxsize=64)
 def fitting(config: Config, arch: str, whole_k: bool = False) -> Cuts:
     limit = shared_limit(arch)
