@@ -7,6 +7,7 @@ apart. `gpt` compares a GPT-2's logits for a sequence alone and in a batch, and 
 """
 
 import math
+import random
 import sys
 import time
 from dataclasses import replace
@@ -29,10 +30,11 @@ KINDS = (
     ("bfloat16", "high"), ("float8_e4m3fn", "high"), ("float16", "high"), ("int8", "high"), ("float32", "tf32"),
     ("float32", "high"),
 )  # fmt: skip
+SEED = int(time.time())
 FULL = 2  # kinds that are measured with all weights, the others with every third
 
 
-def random(rows, cols, dtype):
+def randoms(rows, cols, dtype):
     made = torch.randn(rows, cols, device="cuda")
     return (made * 30 if dtype == torch.int8 else made).to(dtype)
 
@@ -95,9 +97,9 @@ def batch():
         dtype = getattr(torch, name)
         for k, n in WEIGHTS[:: 1 if at < FULL else 3]:
             count = max(1, int(IN_L2 / (dtype.itemsize * k * n)))
-            cases.append((name, precision, [random(k, n, dtype) for _ in range(min(count, 20))]))
+            cases.append((name, precision, [randoms(k, n, dtype) for _ in range(min(count, 20))]))
     both = {}, {"reproducible": "batch"}
-    operands = {name: random(max(ROWS), max(k for k, _ in WEIGHTS), getattr(torch, name)) for name, _ in KINDS}
+    operands = {name: randoms(max(ROWS), max(k for k, _ in WEIGHTS), getattr(torch, name)) for name, _ in KINDS}
 
     def of_rows(name, m, k):
         return operands[name].view(-1)[: m * k].view(m, k)
@@ -128,7 +130,7 @@ def batch():
 
 
 def parts_of(M, rows, number):
-    """Some rows of M, which lie otherwise with each number."""
+    """Some rows of M, which lie otherwise with each number; every sixth time a stack of two."""
     first = number * 97 % (M.shape[0] - rows + 1)
     part = M[first : first + rows]
     if number % 4 == 1:
@@ -137,46 +139,54 @@ def parts_of(M, rows, number):
         wide = torch.zeros(rows + 1, M.shape[1] + 5, dtype=M.dtype, device="cuda")
         wide[1:, 1 : M.shape[1] + 1] = part
         return first, wide[1:, 1 : M.shape[1] + 1]
-    return first, part
+    return first, part.view(2, rows // 2, -1) if number % 6 == 2 and rows % 2 == 0 else part
+
+
+def operands_of(name, k, n):
+    """4096 rows and N; every seventh row of many exponents, one with Inf, one of subnormal numbers."""
+    M, N = torch.randn(4096, k, device="cuda"), torch.randn(k, n, device="cuda")
+    M[::7] *= torch.exp2(torch.randint(-20, 12, (1, k), device="cuda"))
+    M[5, k // 3], M[11] = float("inf"), 1e-39
+    dtype = getattr(torch, name)
+    return ((x * 30).clamp(-127, 127).to(dtype) if dtype == torch.int8 else x.to(dtype) for x in (M, N))
 
 
 def rows():
-    counts = sorted({1, 2, 3, 5, 8, 13, *(round(4096 ** (i / 54)) for i in range(55)), 4096})
-    kinds = (*KINDS, ("float32", "ieee"))
-    shapes = ((4096, 1024), (2048, 512), (1024, 4096), (4097, 513), (777, 333))
-    how, cases = {"reproducible": "batch"}, []
-    for name, precision in kinds:
-        for k, n in shapes:
-            M, N = torch.randn(4096, k, device="cuda"), torch.randn(k, n, device="cuda")
-            M[::7] *= torch.exp2(torch.randint(-20, 12, (1, k), device="cuda"))
-            M[5, 3], M[11] = float("inf"), 1e-39
-            dtype = getattr(torch, name)
-            M, N = ((x * 30).clamp(-127, 127) if dtype == torch.int8 else x for x in (M, N))
-            cases.append((name, precision, M.to(dtype), N.to(dtype)))
-    compile_plans([
-        tw.plan(parts_of(M, count, number)[1], N, precision=precision, **how)
-        for name, precision, M, N in cases for number, count in enumerate(counts)
-    ])  # fmt: skip
-    seen, differ, usual = 0, {}, 0
-    for name, precision, M, N in cases:
+    drawn, levels = random.Random(SEED), ("batch", None)
+    counts = sorted({1, 2, 3, 5, 8, 13, 4096, *(round(4096 ** (i / 66)) for i in range(67))})
+    shapes = [
+        *WEIGHTS[:2],
+        (4096, 1024),
+        (3584, 512),
+        *((drawn.randint(1, 3000), drawn.randint(1, 2000)) for _ in range(20)),
+    ]
+    print(f"seed {SEED}; {len(counts)} numbers of rows from 1 to 4096; N of {shapes}")
+    total, wrong = 0, 0
+    for name, precision in (*KINDS, ("float32", "ieee")):
 
-        def bits(x, precision=precision, N=N, **how):
-            P = tw.matmul(x, N, precision=precision, **how)
-            return P.view(getattr(torch, f"int{8 * P.dtype.itemsize}"))
+        def bits(x, N, level, precision=precision):
+            P = tw.matmul(x, N, precision=precision, reproducible=level)
+            return P.view(getattr(torch, f"int{8 * P.dtype.itemsize}")).flatten(0, -2)
 
-        whole, plain = bits(M, **how), bits(M)
-        found, default = (torch.zeros((), dtype=torch.int64, device="cuda") for _ in "12")
-        for number, count in enumerate(counts):
-            first, part = parts_of(M, count, number)
-            found += (bits(part, **how) != whole[first : first + count]).any(-1).sum()
-            default += (bits(part) != plain[first : first + count]).any(-1).sum() if name == "bfloat16" else 0
-            seen += count
-        case = f"{name} {precision} {M.shape[1]}x{N.shape[1]}"
-        differ[case], usual = int(found), usual + int(default)
-        print(f"{case}: {differ[case]} differ", flush=True)
-    wrong = {case: count for case, count in differ.items() if count}
-    print(f"{seen:,} rows, {len(counts)} numbers of rows: {sum(differ.values())} differ {wrong or ''}")
-    print(f"of the default's bfloat16 {usual:,} do")
+        cases = [tuple(operands_of(name, k, n)) for k, n in shapes]
+        compile_plans([
+            tw.plan(parts_of(M, count, number)[1], N, precision=precision, reproducible="batch")
+            for M, N in cases for number, count in enumerate(counts)
+        ])  # fmt: skip
+        differ = {level: torch.zeros((), dtype=torch.int64, device="cuda") for level in levels}
+        for M, N in cases:
+            for level in levels if name == "bfloat16" else levels[:1]:
+                whole = bits(M, N, level)
+                for number, count in enumerate(counts):
+                    first, part = parts_of(M, count, number)
+                    differ[level] += (bits(part, N, level) != whole[first : first + count]).any(-1).sum()
+        total, wrong = total + sum(counts) * len(cases), wrong + int(differ["batch"])
+        default = f", of the default's {int(differ[None]):,}" if name == "bfloat16" else ""
+        print(
+            f"{name} {precision}: of {sum(counts) * len(cases):,} rows {int(differ['batch'])} differ{default}",
+            flush=True,
+        )
+    print(f"{total:,} rows: {wrong} differ")
 
 
 def seconds_of(work):
