@@ -66,7 +66,9 @@ int main() {
 def run(folder, text, card="a100"):
     path = folder / "program.cu"
     path.write_text(text)
-    return run_program(path, [], Options(folder=str(folder), writable=[str(folder)], card=card), capture=True)
+    return run_program(
+        path, [], Options(seconds=100, wall=300, folder=str(folder), writable=[str(folder)], card=card), capture=True
+    )
 
 
 def line_of(part):
