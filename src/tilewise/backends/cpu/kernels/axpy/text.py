@@ -188,12 +188,12 @@ def _narrow(a: Arithmetic, vectors: int) -> IRFunction:
 
 
 def _few(f: IRFunction, a: Arithmetic, n: str, cols: str) -> str:
-    """The function for some columns of a P that has n."""
+    """The function for some columns of a P that has n: a cell has one order of sums, however P is cut."""
     few = f.select(f.test("slt", cols, a.lanes), "ptr", "@edge", "@piece")
-    if _has_narrow(a):
-        for vectors in (2, 1):
-            few = f.select(f.test("sle", n, vectors * a.lanes), "ptr", f"@narrow{vectors}", few)
-    return few
+    if not _has_narrow(a):
+        return few
+    narrow = f.select(f.test("sle", cols, a.lanes), "ptr", "@narrow1", "@narrow2")
+    return f.select(f.test("sle", n, 2 * a.lanes), "ptr", narrow, few)
 
 
 def _has_narrow(a: Arithmetic) -> bool:
