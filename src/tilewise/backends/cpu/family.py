@@ -74,6 +74,11 @@ def _row_stride_n(problem: Problem, view: View) -> int:
     return problem.layout_m.col if view.swapped else problem.layout_n.row
 
 
+def is_x86_sum(problem: Problem, tile: RegisterTile) -> bool:
+    """plus_times of float32 or float64 on AVX-512: limits that were measured there alone."""
+    return tile.vector_bytes == 64 and problem.light and problem.dtype.kind == "f" and problem.semiring.multiplies
+
+
 def light_or_halves(problem: Problem) -> bool:
     return problem.light or (problem.halves and not problem.semiring.heavy)
 

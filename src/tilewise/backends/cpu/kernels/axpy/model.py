@@ -3,7 +3,7 @@ shallow k."""
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.family import View, is_dot
+from tilewise.backends.cpu.family import View, is_dot, is_x86_sum
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, split_columns, split_k_far_n, split_rows
 from tilewise.core.blocking import SKINNY, TALL_K, THIN_ROW, Blocking, RegisterTile, broadcast_costs, is_short
@@ -27,6 +27,9 @@ SOME = 64  # most rows and k of a small product, where a broadcast takes a port
 ROWS, PAIRED_ROWS, FEW_PAIRED = 2, 8, 8
 NARROW = 2  # vectors of complex columns whose sums are in registers (1000x6x4 complex128 took 3.8 times as long packed)
 LONG = 8  # vectors of k from which `dots` is better for two complex columns
+# vectors of columns, and bytes of N, up to which `unpacked` is better for one row or two (AVX-512: 2x800x64 float32 1.5
+# times)
+FEW_VECTORS, NEAR_N = 8, 2**20
 COLUMNS_FAR, NEAR_M = 64, 2**20  # columns of M, and its bytes, of a column-major M beyond L2
 PAIRED_DEPTH = 4  # k of complex numbers on x86 (20000x1x20 complex64 took 3.4 times as long with `packed`)
 
@@ -60,6 +63,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         thin = view.k >= TALL_K and view.n * problem.dtype.itemsize <= THIN_ROW  # `unpacked` takes it
         if problem.as_pairs:  # `dots` takes it
             thin = view.m > 1 and view.n <= FEW_PAIRED and view.m_along_k
+        if _in_one_tile(problem, view, tile):
+            return ""
         if view.n >= lanes and not thin and not is_dot(view) and (problem.semiring.multiplies or not tile.neon):
             return f"{view.m} rows: N is read in place, along its rows, and nothing is packed"
     if problem.as_pairs and view.k <= PAIRED_DEPTH and not tile.neon:
@@ -74,6 +79,12 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if some or (view.m <= rows and view.n >= columns):
         return f"{view.m} rows: N is read in place, along its rows, and nothing is packed"
     return ""
+
+
+def _in_one_tile(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    """Whether `unpacked` sums a few vectors of columns in registers, where a near N may be read by columns."""
+    row = view.n * problem.dtype.itemsize
+    return is_x86_sum(problem, tile) and row <= FEW_VECTORS * tile.vector_bytes and view.k * row <= NEAR_N
 
 
 def _narrow(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> bool:

@@ -3,7 +3,7 @@ and so may M where P is one cell."""
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.family import PERIOD, View, is_dot, light_or_halves
+from tilewise.backends.cpu.family import PERIOD, View, is_dot, is_x86_sum, light_or_halves
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import HALVES as HALF_DTYPES
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, split_k_contiguous, split_rows
@@ -44,6 +44,7 @@ NEAR = 2**18  # bytes of N's columns, contiguous along k, that stay in L2
 
 # k up to which rows are summed element by element, and the same in vectors where many rows are summed together
 SHORT, SHORT_VECTORS = 8, 2
+MANY_ROWS, TOGETHER = 32, 4  # AVX-512: least rows of a short k; columns, twice as many where k is no more
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -94,6 +95,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
             f"{view.m} rows and {view.n} columns, contiguous along a long k: packing would cost more than dot products"
         )
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
+    if is_x86_sum(problem, tile) and _short(view, lanes):
+        return f"{view.n} columns of {view.k} k: a vector of rows is summed together"
     few = _few(problem, view, tile, lanes)
     reads = view.n_along_k or view.m >= lanes // 2  # else copying N's columns is the cost
     if 1 < view.n <= few and view.m > 1 and reads and view.k >= LONG * lanes:
@@ -109,6 +112,16 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if tile.neon and view.m > SKINNY and 1 < view.n <= _without_broadcasts(problem, view, tile, lanes):
         return f"{view.n} columns: dot products along k need no broadcasts"
     return ""
+
+
+def _short(view: View, lanes: int) -> bool:
+    """AVX-512: whether a vector of rows with a short k are best summed together: two columns, or several of a P that is
+    contiguous along its columns (4x2x10000 float64, column-major, took 3.6 times as long with `packed`)."""
+    if view.m < MANY_ROWS:
+        return False
+    if view.p_along_n:
+        return view.n == 2 and view.k >= SHORT
+    return view.k <= SHORT_VECTORS * lanes and 1 < view.n <= (2 * TOGETHER if view.k <= TOGETHER else TOGETHER)
 
 
 def _few_pairs(problem: Problem, view: View, tile: RegisterTile) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from tilewise.backends.cpu.family import View, rows_alias_4k, rows_collide
+from tilewise.backends.cpu.family import View, is_x86_sum, rows_alias_4k, rows_collide
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, split_columns, split_k_contiguous, split_rows
 from tilewise.core.blocking import SKINNY, TALL_K, THIN_ROW, Blocking, RegisterTile, broadcast_costs, is_short
@@ -32,6 +32,9 @@ SHALLOWEST, WIDE_P, WIDE_ROW = 6, 2**18, 1200
 NEON_SHALLOW = 16  # SHALLOW on NEON where N exceeds L1: it is read again for every tile of rows
 NEON_WIDTH = 5  # most vectors of a tile that is as wide as P, so that M is read once
 FEWEST = 4  # most rows for which N is read once from any memory, where no other family takes a P with strided rows
+# AVX-512: rows from which `few_columns` is better for a vector of columns; least k, bytes of N and bytes of its rows,
+# from which N is better read once
+MANY, SHALLOWER, IN_L2, WIDE = 1000, 4, 2**18, 2**13
 P_APART = 8  # k from which a P without contiguous rows is summed in a buffer and then stored
 NEON_DEEP = 384  # k of float64 up to which such a tile is faster: 600x500x9 took 1.08 times as long as with `packed_n`
 
@@ -49,6 +52,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     m, k, n = view.m * size, view.k * size, view.n * size
     if _thin(problem, view, tile):
         return f"{view.m} rows and {view.n} columns of a long k: M and N are read once in place"
+    if is_x86_sum(problem, tile) and _reads_too_often(view, k, n, tile.vector_bytes):
+        return ""
     neon = tile.neon and problem.dtype.kind == "f" and problem.semiring.multiplies
     if neon and _p_dominates(view, n):
         return ""
@@ -66,6 +71,17 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return ""  # `few_rows` prefetches N
     few = view.m <= PANELS * tile.MR
     return "N is small enough to be read in place" if few or m * view.k * view.n <= STEPS else ""
+
+
+def _reads_too_often(view: View, k: int, n: int, vector: int) -> bool:
+    """AVX-512, bytes of a row of M and of N: whether many rows are better read by tiles that are as wide as P
+    (`few_columns`; 10000x3x4 float64 took 1.4 times as long here), or N is in L2 and read again for each tile of rows
+    (`few_rows`: 4x8x10000 float64 2.4 times; or packed: 40x8x10000 1.4)."""
+    if view.m >= MANY and n <= vector:
+        return view.m_along_k and view.p_along_n
+    if view.k < SHALLOWER or not view.p_along_n:
+        return False
+    return view.m > 2 and view.k * n >= (IN_L2 if view.m <= SKINNY else 2 * IN_L2) and n >= WIDE
 
 
 def _thin(problem: Problem, view: View, tile: RegisterTile) -> bool:
