@@ -5,8 +5,9 @@ from itertools import islice
 import pytest
 
 from tilewise.bench.calibrate import problem_of
+from tilewise.kernels.registry import BY_NAME
 from tilewise.planning.choose import make_plan
-from without_family import Product, expected, machine_of
+from without_family import Product, altered, expected, machine_of
 
 
 @pytest.mark.parametrize("card", ["h200", "t4"])
@@ -22,6 +23,15 @@ def test_without_the_chosen_family_nothing_is_expected_sooner(card):
             assert one.loss(other) >= 1
             compared += 1
     assert compared > 15
+
+
+def test_without_a_configuration_the_next_one_is_no_sooner():
+    tall = lambda config, problem: config.tile.rows > config.tile.cols  # noqa: E731
+    for chosen, other in islice(altered(BY_NAME["buffered"], tall, machine_of("h200"), "3"), 6):
+        assert chosen.family == "buffered"
+        assert tall(chosen.config, chosen.problem)
+        assert other.family != "buffered" or not tall(other.config, other.problem)
+        assert chosen.predicted <= 1.0001 * other.predicted or chosen.passes != other.passes
 
 
 def test_the_fastest_other_family_is_by_measured_times():
