@@ -14,3 +14,44 @@ def variant(page, drops, **settings):
     run = made.run
     own = {"shape": run.shape, "tile": run.tile, "grid": run.grid, "block": run.block, "entry": run.entry}
     return tw.trace(without(made.source, chosen), **{"blocks": "all", "adversarial": True, **own, **settings})
+
+
+COMPUTE = """
+const [shape, options, done] = arguments;
+window.tilewise.compute(shape, options)
+  .then((run) => done({ ...run, findings: run.findings.map((f) => ({ ...f, touches: f.touches.slice(0, 1) })) }))
+  .catch((error) => done({ error: String(error) }));
+"""
+
+
+def of_check(finding, run):
+    """Kind, line, array and count of a finding, with the block, thread, phase and cell of its first touch."""
+    first = finding.touches[0] if finding.touches and finding.touches[0].thread else None
+    if first is None:
+        return str(finding.kind), finding.line, finding.array, finding.count, None
+    numbers = [
+        sum(at * side for at, side in zip(name, (1, sides[0], sides[0] * sides[1]), strict=False))
+        for name, sides in ((first.block, run.grid), (first.thread, run.block))
+    ]
+    return (
+        str(finding.kind),
+        finding.line,
+        finding.array,
+        finding.count,
+        [*numbers, first.phase, list(first.requested or ())],
+    )
+
+
+def of_page(finding):
+    touch = finding["touches"][0] if finding["touches"] else None
+    first = None
+    if touch is not None and touch["thread"] is not None:
+        first = [touch["block"], touch["thread"], touch["phase"], touch["asked"]]
+    return finding["kind"], finding["line"], finding["array"], finding["count"], first
+
+
+def computed(driver, shape, **options):
+    driver.set_script_timeout(60)
+    made = driver.execute_async_script(COMPUTE, list(shape), options)
+    assert "error" not in made, made
+    return made

@@ -18,7 +18,7 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.emulator import budget
 from tilewise.emulator.check.loading import choose, dimensions_of, load
 from tilewise.emulator.check.prepared import Prepared
-from tilewise.emulator.check.simulate import AtShape, Setting, requested_setting
+from tilewise.emulator.check.simulate import AtShape, Setting, requested_setting, run
 from tilewise.emulator.host.lower.call import PREFIX
 from tilewise.emulator.host.runtime.recorded_kernel import RecordedKernel
 from tilewise.emulator.host.target.standalone import Standalone
@@ -29,7 +29,7 @@ from tilewise.emulator.parse.types import Array, Record, innermost
 from tilewise.errors import EngineError, TilewiseError, UsageError
 from tilewise.teaching.page.export import title_of
 from tilewise.teaching.page.payload import packed
-from tilewise.teaching.page.variants import Drop
+from tilewise.teaching.page.variants import BARRIER, Drop
 from tilewise.teaching.trace import TraceData
 from tilewise.teaching.trace.launch import launch_for
 from tilewise.teaching.trace.rungs import RungText, is_rung, rung_text
@@ -85,7 +85,9 @@ def with_flags(text: str, drops: Sequence[Drop]) -> str:
         line = lines[drop.line - 1]
         what = line[drop.first : drop.last]
         left_out = f"({FLAGS} & {1 << bit})"
-        if drop.instead.startswith("if"):
+        if drop.kind == BARRIER:
+            made = f"if (!{left_out}) {what}"
+        elif drop.instead.startswith("if"):
             made = f"if ({left_out} || {what[what.index('(') :]})"
         elif drop.instead:
             made = f"{left_out} || ({what.strip()}) "
@@ -114,6 +116,8 @@ def computed(
         raise UsageError(f"{entry} does not multiply matrices")
     square = one.square()
     launches = [_setting(one, rung, shape, settings, limits) for shape in (SQUARES if square else SHAPES)]
+    if _reads_otherwise(launches[0]):
+        raise EngineError("P is another product of M and N, as `check` reads it")
     target = Standalone()  # its code is short: optimising it more takes longer than it saves
     dimensions = dimensions_of(loaded, one.function, one.template)
     made = RecordedKernel(loaded.table, one.function, one.template, dimensions, target, ENTRIES)
@@ -141,6 +145,12 @@ def _setting(one: Prepared, rung: RungText | None, shape: Any, settings: Mapping
     if made.prepared is not one:
         raise EngineError("a size of this kernel is a constant of its text")
     return made
+
+
+def _reads_otherwise(setting: Setting) -> bool:
+    """Whether `check` finds P right as another product of M and N: transposed, say."""
+    run(setting)
+    return setting.bound.reading is not None
 
 
 def _same(values: Iterable[Any], message: str) -> Any:

@@ -41,7 +41,7 @@ def drops_of(trace: TraceData) -> tuple[Drop, ...]:
     roles = _roles_by_line(trace)
     checks = [d for number in here for d in _checks(lines, number, here, roles)]
     found = [
-        Drop(f"{BARRIER}@{number}", number, *match.span())
+        Drop(f"{BARRIER}@{number}", number, *match.span(), ";" if _is_branch(lines, number, match.start()) else "")
         for number in here
         for match in _BARRIER.finditer(_code(lines[number - 1]))
     ]
@@ -105,6 +105,12 @@ def _checks(lines: list[str], number: int, here: range, roles: dict[int, set[str
             name = _check_name(touched, number)
             out.append(Drop(name, number, match.start("condition"), match.end("condition"), "true "))
     return out
+
+
+def _is_branch(lines: list[str], number: int, column: int) -> bool:
+    """Whether the statement there is the body of an if, else or loop without braces."""
+    before = "\n".join([*map(_code, lines[: number - 1]), _code(lines[number - 1])[:column]]).rstrip()
+    return re.search(r"(\)|\belse)$", before) is not None
 
 
 def _check_name(touched: set[str], line: int) -> str:

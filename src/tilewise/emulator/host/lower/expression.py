@@ -23,7 +23,7 @@ from tilewise.emulator.host.lower.operators import (
     lower_step,
     lower_unary,
 )  # fmt: skip
-from tilewise.emulator.host.lower.recorded_text import recorded_element
+from tilewise.emulator.host.lower.recorded_text import recorded_element, recorded_row
 from tilewise.emulator.host.lower.subscripts import elements
 from tilewise.emulator.host.lower.values import (
     FULL,
@@ -237,7 +237,10 @@ def _element(b: Builder, base: Place, at: Value) -> Place:
     if bad and b.program.instrumented and check == FULL:  # elsewhere: several threads at index 0 would race
         away = b.program.memory.static(max(8, size), "", False)
         there = b.make(f"select i1 {bad}, ptr inttoptr (i64 {away} to ptr), ptr {there}")
-    return Place(array.of, there, check, name=base.name, const=base.const)
+    element = Place(array.of, there, check, name=base.name, const=base.const)
+    if recorded:
+        element.row = recorded_row(b, array, base, index)
+    return element
 
 
 def _cast(b: Builder, node: tree.Cast) -> Any:

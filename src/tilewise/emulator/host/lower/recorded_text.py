@@ -11,7 +11,7 @@ from tilewise.emulator.host.lower.conversion import convert
 from tilewise.emulator.host.lower.recording import GUESSED, NO_ROW, record_sum
 from tilewise.emulator.host.lower.values import Place, Value
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.types import Scalar
+from tilewise.emulator.parse.types import Array, Scalar
 
 
 def begin_function(b: Builder, node: tree.Function, body: Any) -> None:
@@ -121,6 +121,13 @@ def recorded_element(b: Builder, pointer: Any, place: Place) -> Place:
         names = (name for name in _roots(pointer) if name and (recording is None or name in recording.parameters))
         place.name = next(names, "")
     return place
+
+
+def recorded_row(b: Builder, array: Array, base: Place, index: str) -> tuple[str, str] | None:
+    """The first subscript of an element of a __shared__ array of rows, and their length."""
+    if isinstance(array.of, Array):
+        return b.make(f"trunc i64 {index} to i32"), str(array.of.length)
+    return base.row
 
 
 def row_of(b: Builder, node: Any) -> tuple[str, str] | None:

@@ -10,14 +10,14 @@ class Computed extends Run {
     const made = machine.launch(shape, operands, bits(drops));
     const sites = sitesOf(machine.given, made.arrays);
     made.spans = spansOf(made);
-    const { found, counters, raced, uneven } = suspicious(made, sites);
-    const ordered = raced ? inOrder(machine, shape, operands, drops, sites, bits) : made;
+    const { found, counters, raced, disordered, uneven } = suspicious(made, sites);
+    const ordered = disordered ? inOrder(machine, shape, operands, drops, sites, bits) : made;
     const shown = schedule || !ordered ? made : ordered;
     super(sceneFor(shown, shape, drops, tile, operands, counters));
     Object.assign(this, { made: shown, sites, raced, lost: made.lost, schedule: Boolean(schedule && raced) });
-    const judge = new Judge(this, made, sites, uneven);
+    const judge = new Judge(this, made, ordered, sites, uneven);
     judge.judge([...found].sort((a, b) => a - b));
-    judge.product(operands, raced ? ordered?.held : made.held);
+    judge.product(operands, ordered && judge.held);
     if (raced) this.wrongCells = judge.raced(operands);
     if (!this.schedule) this.wrongCells = null;
     this.trace.findings = judge.findings();
@@ -62,14 +62,14 @@ class Computed extends Run {
 }
 
 // The same launch with all of its barriers, which order the threads as lockstep execution does: the values that the page
-// shows until a schedule that fails is chosen. Without what the missing barriers logged; null if it races itself.
+// shows until a schedule that fails is chosen. Without what the missing barriers logged; null if values depend on the order there, too.
 function inOrder(machine, shape, operands, drops, sites, bits) {
   const barriers = settings.compute.drops.filter((drop) => drop.name.startsWith('barrier') && drops.includes(drop.name)).map((drop) => drop.line);
   if (!barriers.length) return null;
   const made = machine.launch(shape, operands, bits(drops.filter((name) => !name.startsWith('barrier'))));
   made.spans = spansOf(made);
   made.without = new Set(barriers);
-  return suspicious(made, sites).raced ? null : made;
+  return suspicious(made, sites).disordered ? null : made;
 }
 
 // First and last entry of each block's log.

@@ -13,8 +13,10 @@ function suspicious(made, sites) {
   const found = new Set();
   const uneven = new Set(); // blocks whose threads pass different barriers: `Judge` counts those
   let raced = false; // two threads touch a cell of shared memory between the same two barriers
+  let disordered = false; // and one of them reads: lockstep execution may leave other values
   let crossing = false; // two threads or blocks touch a cell of P
   let [uses, fills, loads, stores] = [0, 0, 0, 0];
+  let lastStore = -1; // the last of the text: lockstep comes to it last
   const kinds = Uint8Array.from(sites, (site) => (site.hidden ? SITE.SUM : site.kind));
   const statements = Int32Array.from(sites, (site) => site.statement);
   const leads = Int32Array.from(sites, (site) => (site.guessed ? 0 : made.leads[site.dimension] ?? 0));
@@ -62,12 +64,14 @@ function suspicious(made, sites) {
       const epoch = shared ? epochs[thread] : 0;
       const writer = array.writer[cell];
       const reader = array.reader[cell];
-      if ((writer !== -1 && writer !== party && array.wrote[cell] === epoch) || (write && reader !== -1 && reader !== party && array.read[cell] === epoch)) {
-        if (shared) { found.add(block); raced = true; } else if (array.own) crossing = true;
+      const written = writer !== -1 && writer !== party && array.wrote[cell] === epoch;
+      const wasRead = write && reader !== -1 && reader !== party && array.read[cell] === epoch;
+      if (written || wasRead) {
+        if (shared) { found.add(block); raced = true; disordered ||= wasRead || !write; } else if (array.own) crossing = true;
       }
       if (write) {
         array.writer[cell] = party; array.wrote[cell] = epoch;
-        if (array.own) { made.stored[cell] = 1; made.lastStore = sites[number].line; }
+        if (array.own) { made.stored[cell] = 1; lastStore = Math.max(lastStore, number); }
       } else {
         if (writer === -1 && array.unset) found.add(block);
         array.reader[cell] = reader !== -1 && reader !== party && array.read[cell] === epoch ? MANY : party;
@@ -77,8 +81,9 @@ function suspicious(made, sites) {
     if (epochs.every((count) => count === epochs[0])) counters.barriers += epochs[0];
     else { found.add(block); uneven.add(block); }
   });
+  made.lastStore = sites[lastStore]?.line;
   if (crossing) made.spans.forEach((_, block) => found.add(block));
-  return { found, counters: { ...counters, loads, stores, uses, fills }, raced, uneven };
+  return { found, counters: { ...counters, loads, stores, uses, fills }, raced, disordered, uneven };
 }
 
 // The subscripts of a cell: row and column in a matrix, one for each dimension of a __shared__ array.
@@ -95,11 +100,35 @@ function leaves({ array, cell, outside, wanted, guessed }) {
   return row < 0 || row >= array.rows || col < 0 || col >= array.cols || row * array.pitch + col !== cell;
 }
 
+// What each store to P stores in a launch with all barriers, by the number of the entry in the one without some of them:
+// the nth store of a thread at a site is the same in both.
+function orderedStores(made, ordered, sites) {
+  const P = made.arrays.findIndex((array) => array.role === 'P');
+  const stores = (log, note) => {
+    const times = new Map();
+    for (let i = 0; i < log.count; i++) {
+      const [address, , , , , number, thread, block] = log.words.subarray(ENTRY * i, ENTRY * i + ENTRY);
+      const site = sites[number];
+      if (site.kind !== SITE.WRITE || site.hidden || arrayOf(log, site, address) !== P) continue;
+      const who = `${block}|${thread}|${number}`;
+      times.set(who, (times.get(who) ?? 0) + 1);
+      note(`${who}|${times.get(who)}`, i);
+    }
+  };
+  const known = new Map();
+  const out = new Map();
+  stores(ordered, (which, i) => known.set(which, ordered.values[4 * i + 1]));
+  stores(made, (which, i) => { if (known.has(which)) out.set(i, known.get(which)); });
+  return out;
+}
+
 class Judge {
-  constructor(run, made, sites, uneven) {
+  constructor(run, made, ordered, sites, uneven) {
     this.uneven = uneven;
     this.run = run; this.made = made; this.sites = sites;
     this.found = new Map();
+    this.ordered = ordered === made || !ordered ? null : orderedStores(made, ordered, sites);
+    this.held = [...(ordered ?? made).held]; // P as lockstep leaves it
     this.state = made.arrays.map((array) => (array.shared ? null : new CellStates(array)));
   }
 
@@ -150,14 +179,17 @@ class Judge {
     for (const at of cells) {
       const touch = (asked, reached) => ({ block: at.block, thread: at.thread, phase, asked, reached });
       const place = placeOf(at);
-      if (at.outside) this.add('out-of-bounds', site.line, at.array.name, { access }, touch(shared ? [at.cell] : at.wanted ?? place, null));
+      if (at.outside) this.add('out-of-bounds', site.line, at.array.name, { access }, touch(at.wanted ?? (shared ? [at.cell] : place), null));
       else {
         if (leaves(at)) this.add('silent-overrun', site.line, at.array.name, { access }, touch(at.wanted, place));
         const slot = this.slots.get(at.block);
         inside.push({
-          ...at, place, phase, epoch: this.epochs[slot], cell: at.cell + (shared ? slot * at.array.count : 0), value: this.made.values[4 * at.i + 1],
+          ...at, place, phase, epoch: this.epochs[slot], cell: at.cell + (shared ? slot * at.array.count : 0), value: this.ordered?.get(at.i) ?? this.made.values[4 * at.i + 1],
         });
       }
+    }
+    if (write && cells[0].array.role === 'P') {
+      for (const at of inside) this.held[at.cell] = at.value;
     }
     if (inside.length) this.state[inside[0].number][write ? 'write' : 'read'](this, site, inside, access);
   }

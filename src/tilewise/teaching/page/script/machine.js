@@ -79,9 +79,10 @@ class Machine {
     const log = memory.buffer.slice(given.entries, given.entries + 4 * ENTRY * count);
     const shared = given.shared.map(([name, address, size, dims]) => ({
       name, role: '', address, size, shared: true, dims, count: dims.reduce((a, b) => a * b, 1),
-      pitch: dims.length > 1 ? dims.at(-1) : 0,
+      pitch: dims.length > 1 ? dims.at(-1) : 0, ...(dims.length === 2 ? { rows: dims[0], cols: dims[1] } : {}),
     }));
     const leads = Object.fromEntries(Object.entries(given.leads).map(([name, value]) => [name, Machine.of(value, shape)]));
+    for (const [, , , , , length] of given.sites) if (Number(length) > 0) leads[length] = Number(length); // of a row in shared memory
     return {
       shape, grid, block: given.block, threads, blocks, lost: wanted - count, leads, arrays: [...arrays, ...shared],
       words: new Int32Array(log), values: new Float64Array(log), count, reports: this.reports.map(([name]) => name),

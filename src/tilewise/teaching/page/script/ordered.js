@@ -186,7 +186,8 @@ function pushEvent(run, made, sites, site, i, kind, block, phase, target) {
   } else {
     const at = cellOf(made, site, i);
     c.array.push(at.number); c.line.push(site.line);
-    c.row.push(at.wanted ? at.wanted[0] : at.row); c.col.push(at.wanted ? at.wanted[1] : at.col);
+    const [row, col] = (!at.array.shared && at.wanted) || [at.row, at.col];
+    c.row.push(row); c.col.push(col);
     c.got_row.push(at.outside ? null : at.row); c.got_col.push(at.outside ? null : at.col);
   }
   c.value.push(kind === KIND.BARRIER || Number.isNaN(value) ? null : value);
