@@ -34,6 +34,9 @@ ZERO_OFFSET_ADDRESS = ZERO_OFFSET.ctypes.data
 # (18x596x5834 of float64 by column-major M 1.24 times as fast, 30x500x3000 of int32 over min_plus 1.46 times)
 LOW_P = 64
 AMX_VECTORS = 8  # with what packing takes
+# least threads with enough work for AMX: two take 1.2 to 1.5 times as long as one (159x1645x35 bfloat16 and int8), and
+# three 0.9 of the time (1031x93x137)
+AMX_WORKERS = 3
 BESIDE = Struct("2q")  # workspace and workers of a filled job
 FILLED_BYTES = PACK.size + BESIDE.size
 
@@ -130,6 +133,8 @@ def fill(
     if cut.pairs:
         n *= 2
     workers = workers_for(m, k, n, members, num_threads(), kernel.lanes)
+    if kernel.a.amx and workers_for(m, k, n, members, AMX_WORKERS, kernel.lanes) < AMX_WORKERS:
+        workers = 1
     if (
         workers == 1
         and m <= LOW_P

@@ -18,6 +18,7 @@ PAIRED, PAIRS = 8, 4  # complex: most columns, least vectors of k (66x458x7 took
 # complex: rows of a P without contiguous rows (806486x2x2 complex64, column-major: 2.0 times as long with `packed`);
 # rows or columns, most of both, and least vectors of k, where both operands are contiguous along k
 FEW_PAIRED, SOME_PAIRED, MOST_PAIRED, SOME_VECTORS = 4, 24, 512, 32
+NEAR_PAIRED = 2**21  # bytes of N's columns that many rows may read again (8x47202x64, column-major: 2.4 times as long)
 HALVES = 8  # most columns of half precision: M's rows are widened again for every tile of columns
 NEON_HALVES = 5  # on NEON, where `packed_n` widens M's rows once
 # most columns of half precision on AVX-512, from this many vectors of k, which amortise the horizontal sums
@@ -44,7 +45,8 @@ NEAR = 2**18  # bytes of N's columns, contiguous along k, that stay in L2
 
 # k up to which rows are summed element by element, and the same in vectors where many rows are summed together
 SHORT, SHORT_VECTORS = 8, 2
-MANY_ROWS, TOGETHER = 32, 4  # AVX-512: least rows of a short k; columns, twice as many where k is no more
+SHORTER = 6  # complex: k from which, up to SHORT, summing element by element takes longer than packing
+MANY_ROWS, TOGETHER = 32, 4  # AVX-512: least rows of a short k; columns, and twice as many with the shortest
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -82,7 +84,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return "one cell of P: a dot product reads M and N once, by whole vectors"
     if view.n == 1 and view.m > 1:
         return "one column, and M's rows are contiguous along k: dot products read M once"
-    if problem.as_pairs and 1 < view.n <= PAIRED and view.m > 1 and _vectors(problem, view, tile) >= PAIRS:
+    paired = problem.as_pairs and 1 < view.n <= PAIRED and view.m > 1 and _vectors(problem, view, tile) >= PAIRS
+    if paired and (view.m <= PAIRED or view.k * view.n * problem.dtype.itemsize <= NEAR_PAIRED):
         return f"{view.n} columns of complex numbers: dot products along k read them in place"
     if problem.as_pairs and not tile.neon and _few_pairs(problem, view, tile):
         return f"{view.m} rows and {view.n} columns of complex numbers: dot products along k read them in place"
@@ -121,7 +124,8 @@ def _short(view: View, lanes: int) -> bool:
         return False
     if view.p_along_n:
         return view.n == 2 and view.k >= SHORT
-    return view.k <= SHORT_VECTORS * lanes and 1 < view.n <= (2 * TOGETHER if view.k <= TOGETHER else TOGETHER)
+    few = view.n <= TOGETHER or (view.n <= 2 * TOGETHER and view.k <= lanes // TOGETHER)
+    return view.n > 1 and few and view.k <= SHORT_VECTORS * lanes
 
 
 def _few_pairs(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -133,7 +137,7 @@ def _few_pairs(problem: Problem, view: View, tile: RegisterTile) -> bool:
     if some and view.n_along_k and _vectors(problem, view, tile) >= SOME_VECTORS:
         return True
     few = view.m <= FEW_PAIRED and not (view.n_along_n and view.p_along_n)
-    return few and not 2 < view.k <= SHORT  # which are multiplied element by element
+    return few and not SHORTER < view.k <= SHORT
 
 
 def _vectors(problem: Problem, view: View, tile: RegisterTile) -> int:
