@@ -45,24 +45,30 @@ __global__ void k(float* d, float* r, int n) {
 }
 """
 
+COMPILED = " int z = 0; again: if (z++ < 0) goto again;"  # no goto is interpreted
+EXECUTORS = pytest.mark.parametrize("before", ["", COMPILED], ids=["interpreted", "compiled"])
 
-def run(folder, kernel):
+
+def run(folder, kernel, before=""):
     path = folder / "program.cu"
-    path.write_text(HEAD + kernel + MAIN)
+    path.write_text(HEAD + kernel.replace("int n) {", "int n) {" + before) + MAIN)
     return run_program(path, [], Options(), capture=True)
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(2)
+@EXECUTORS
 @pytest.mark.parametrize(("kernel", "printed"), [(LARGEST, "82 28"), (OWN, "-1e+30 33"), (BEHIND_A_BARRIER, "32 32")])
-def test_no_race(tmp_path, kernel, printed):
+def test_no_race(tmp_path, kernel, printed, before):
     """A plain read before atomicCAS, a thread's own cell after atomicExch, a barrier between: none is a race."""
-    report = run(tmp_path, kernel)
+    report = run(tmp_path, kernel, before)
     assert (report.output or "").strip() == printed
     assert report.faults == []
 
 
-def test_a_plain_read_beside_atomic_additions_is_a_race(tmp_path):
-    assert any(f.kind.value == "race" for f in run(tmp_path, BESIDE).faults)
+@EXECUTORS
+def test_a_plain_read_beside_atomic_additions_is_a_race(tmp_path, before):
+    found = [f for f in run(tmp_path, BESIDE, before).faults if f.kind.value == "race"]
+    assert {f.array for f in found} == {"r"}
 
 
 def test_counting_in_uninitialised_memory_is_reported(tmp_path):

@@ -67,22 +67,22 @@ __REDUCE(_add_, r += o) __REDUCE(_min_, if (o < r) r = o) __REDUCE(_max_, if (r 
 __REDUCE(_and_, r &= o) __REDUCE(_or_, r |= o) __REDUCE(_xor_, r ^= o)
 
 #define __ATOMIC(T) \
-    __device__ T atomicAdd(T* p, T v) { T o = *p; *p = o + v; return o; } \
-    __device__ T atomicExch(T* p, T v) { T o = *p; *p = v; return o; } \
-    __device__ T atomicAdd_block(T* p, T v) { T o = *p; *p = o + v; return o; } \
-    __device__ T atomicAdd_system(T* p, T v) { T o = *p; *p = o + v; return o; }
+    __device__ T atomicAdd(T* p, T v) { __accessed(p, 2); T o = *p; *p = o + v; return o; } \
+    __device__ T atomicExch(T* p, T v) { __accessed(p, 2); T o = *p; *p = v; return o; } \
+    __device__ T atomicAdd_block(T* p, T v) { __accessed(p, 2); T o = *p; *p = o + v; return o; } \
+    __device__ T atomicAdd_system(T* p, T v) { __accessed(p, 2); T o = *p; *p = o + v; return o; }
 #define __ATOMIC_INT(T) __ATOMIC(T) \
-    __device__ T atomicSub(T* p, T v) { T o = *p; *p = o - v; return o; } \
-    __device__ T atomicMin(T* p, T v) { T o = *p; if (v < o) *p = v; return o; } \
-    __device__ T atomicMax(T* p, T v) { T o = *p; if (o < v) *p = v; return o; } \
-    __device__ T atomicAnd(T* p, T v) { T o = *p; *p = o & v; return o; } \
-    __device__ T atomicOr(T* p, T v) { T o = *p; *p = o | v; return o; } \
-    __device__ T atomicXor(T* p, T v) { T o = *p; *p = o ^ v; return o; } \
-    __device__ T atomicCAS(T* p, T old, T v) { T o = *p; if (o == old) *p = v; return o; }
+    __device__ T atomicSub(T* p, T v) { __accessed(p, 2); T o = *p; *p = o - v; return o; } \
+    __device__ T atomicMin(T* p, T v) { __accessed(p, 2); T o = *p; if (v < o) *p = v; return o; } \
+    __device__ T atomicMax(T* p, T v) { __accessed(p, 2); T o = *p; if (o < v) *p = v; return o; } \
+    __device__ T atomicAnd(T* p, T v) { __accessed(p, 2); T o = *p; *p = o & v; return o; } \
+    __device__ T atomicOr(T* p, T v) { __accessed(p, 2); T o = *p; *p = o | v; return o; } \
+    __device__ T atomicXor(T* p, T v) { __accessed(p, 2); T o = *p; *p = o ^ v; return o; } \
+    __device__ T atomicCAS(T* p, T old, T v) { __accessed(p, 3); T o = *p; if (o == old) *p = v; return o; }
 __ATOMIC_INT(int) __ATOMIC_INT(unsigned int) __ATOMIC_INT(unsigned long long) __ATOMIC_INT(long long) __ATOMIC_INT(unsigned long)
 __ATOMIC(float) __ATOMIC(double)
-__device__ unsigned int atomicInc(unsigned int* p, unsigned int v) { unsigned int o = *p; *p = o >= v ? 0 : o + 1; return o; }
-__device__ unsigned int atomicDec(unsigned int* p, unsigned int v) { unsigned int o = *p; *p = o == 0 || o > v ? v : o - 1; return o; }
+__device__ unsigned int atomicInc(unsigned int* p, unsigned int v) { __accessed(p, 2); unsigned int o = *p; *p = o >= v ? 0 : o + 1; return o; }
+__device__ unsigned int atomicDec(unsigned int* p, unsigned int v) { __accessed(p, 2); unsigned int o = *p; *p = o == 0 || o > v ? v : o - 1; return o; }
 
 template <class T> __device__ T __ldg(const T* p) { return *p; }
 template <class T> __device__ T __ldcs(const T* p) { return *p; }

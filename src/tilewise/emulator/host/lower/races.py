@@ -16,6 +16,8 @@ from tilewise.emulator.parse.types import Pointer, Type, stored
 
 CELL = 24
 SEVERAL = 1 << 15  # as a reader: several threads of the warp with this number; of several warps if all bits are set
+BY_ATOMIC = 1 << 14  # of a writer: by an atomic operation
+ATOMIC, SWAP = 2, 3  # accesses: an atomic operation of global memory; atomicCAS, which races with stores alone
 PENDING = 8  # an access of bytes that an asynchronous copy may not have written yet
 CLOCK_BITS = (1 << 31) - 1  # the highest bit of a write's time says that it is such a copy's, which is not waited for
 LOGGED = 1 << 20  # accesses of global memory that are logged for the cost model
@@ -89,6 +91,13 @@ none:
   ret void
 found:
   %global = trunc i64 %cell to i1
+  %writes = icmp ne i32 %write, 0
+  %plain = zext i1 %writes to i32
+  %atomic = icmp uge i32 %write, {atomic}
+  %shared = xor i1 %global, true
+  %ordered = and i1 %atomic, %shared
+  br i1 %ordered, label %none, label %compared
+compared:
   %cell_at = and i64 %cell, -2
   %p = inttoptr i64 %cell_at to ptr
   %now = load i32, {clock}
@@ -106,7 +115,9 @@ found:
   %warp = lshr i32 %me, 5
   %wepoch = load i32, ptr %p
   %wtag = load i32, ptr %pw
-  %writer = and i32 %wtag, 65535
+  %wtagged = and i32 %wtag, {by_atomic}
+  %watomic = icmp ne i32 %wtagged, 0
+  %writer = and i32 %wtag, 16383
   %wwarp = lshr i32 %writer, 5
   %wsame_warp = icmp eq i32 %wwarp, %warp
   %wat = lshr i32 %wtag, 16
@@ -134,7 +145,7 @@ found:
 unfinished:
   %just_issued = icmp eq i32 %issued, %now
   %unordered = and i1 %just_issued, %wother
-  %pending_kind = select i1 %unordered, i32 %write, i32 {pending}
+  %pending_kind = select i1 %unordered, i32 %plain, i32 {pending}
   call void @report_race(i64 %at, i32 %line, i32 %wline, i32 %writer, i32 %pending_kind)
   br label %settled
 settled:
@@ -148,7 +159,10 @@ settled:
   %wother_block = and i1 %wblock, %global
   %conflict = or i1 %wsame_block, %wother_block
   %differs = xor i1 %same, true
-  %reported_conflict = and i1 %conflict, %differs
+  %both_atomic = and i1 %atomic, %watomic
+  %not_both = xor i1 %both_atomic, true
+  %conflict_differs = and i1 %conflict, %differs
+  %reported_conflict = and i1 %conflict_differs, %not_both
   %rnow = icmp eq i32 %repoch, %now
   %rother = icmp ne i32 %reader, %me
   %runordered = xor i1 %rordered, true
@@ -162,7 +176,6 @@ settled:
   %wkind = select i1 %wother_block, i32 4, i32 0
   %wwkind = or i32 %wkind, 1
   %rkind = select i1 %rother_block, i32 6, i32 2
-  %writes = icmp ne i32 %write, 0
   br i1 %writes, label %store, label %load
 load:
   br i1 %conflict, label %raw, label %record_read
@@ -186,16 +199,23 @@ waw:
   call void @report_race(i64 %at, i32 %line, i32 %wline, i32 %writer, i32 %wwkind)
   br label %readers
 readers:
+  %swap = icmp eq i32 %write, {swap}
+  br i1 %swap, label %done, label %overwrites
+overwrites:
   %overwritten = and i1 %read_before, %differs
   br i1 %overwritten, label %war, label %record_write
 war:
   call void @report_race(i64 %at, i32 %line, i32 %rline, i32 %reader, i32 %rkind)
   br label %record_write
 record_write:
-  %wtag1 = or i32 %high, %me
+  %by = select i1 %atomic, i32 {by_atomic}, i32 0
+  %me_by = or i32 %me, %by
+  %wtag1 = or i32 %high, %me_by
   store i32 %now, ptr %p
   store i32 %wtag1, ptr %pw
   store i32 %line, ptr %plw
+  br label %done
+done:
   ret void
 }}
 """
@@ -253,9 +273,7 @@ def instrumentation(p: Program, enter_thread: str) -> str:
         cells += f"[ %cell{i}, %{last} ], "
         last = f"next{i}"
     return log_text(work_log(p), LOGGED, enter_thread) + INSTRUMENTATION.format(
-        reported=MAX_REPORTED, find="\n".join(find), cells=cells, last=last, cell=CELL,
-        pending=PENDING, several=SEVERAL, clock_bits=CLOCK_BITS, device=p.memory.device_start,
-        global_bytes=GLOBAL_BYTES,
-        global_cells=p.race_cells,
-        **clock(p),
+        reported=MAX_REPORTED, find="\n".join(find), cells=cells, last=last, cell=CELL, pending=PENDING, atomic=ATOMIC,
+        swap=SWAP, by_atomic=BY_ATOMIC, several=SEVERAL, clock_bits=CLOCK_BITS, device=p.memory.device_start,
+        global_bytes=GLOBAL_BYTES, global_cells=p.race_cells, **clock(p),
     )  # fmt: skip
