@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from page_variants import computed, of_check, of_page, variant
+from page_variants import agrees, computed
 from tilewise.teaching.page import compute
 from tilewise.teaching.page.exploring import explore
 
 ROOT = Path(__file__).parents[2]
-RECTANGULAR = [(3, 3, 3), (5, 6, 7), (9, 5, 2), (1, 1, 1), (16, 16, 16)]
-SQUARE = [(3, 3, 3), (5, 5, 5), (1, 1, 1), (8, 8, 8), (16, 16, 16)]
 NOT_COMPUTED = {  # these are recorded instead, or have no run at this size
     "right/a_sum_is_no_product", "right/atomics_between_blocks", "wrong/index_overflow", "wrong/integer_ceil",
     "wrong/shared_sum_without_a_barrier", "wrong/too_many_threads", "02-the-sum/starter", "14-transposed/solution",
@@ -32,25 +30,10 @@ KERNELS = [
 ]  # fmt: skip
 
 
-def agrees(browser, page):
-    shapes = SQUARE if page.compute["square"] else RECTANGULAR
-    some = [(), *((name,) for name in page.drops)]
-    cases = [(shape, left_out, {}) for shape in shapes for left_out in some]
-    cases += [(shapes[1], (), {"tile": tile}) for tile in page.compute["tiles"] if tile != page.trace.run.tile]
-    for shape, left_out, tile in cases:
-        at = f"{shape} {tile} without {left_out}"
-        expected = variant(page, left_out, shape=shape, grid=None, block=None, adversarial=False, **tile).run
-        made = computed(browser.driver, shape, drops=list(left_out), **tile)
-        found = sorted(of_page(f) for f in made["findings"])
-        assert found == sorted(of_check(f, expected) for f in expected.faults), at
-        for name in ("loads", "stores", "uses", "fills", "barriers", "phases", "loads without tiles"):
-            assert made["counters"][name] == expected.counters[name], f"{name} at {at}"
-
-
 def test_the_lecture_notes_kernel_has_the_faults_of_check_at_other_shapes(browser, pages):
     page, address = pages("course")
     browser.open(address)
-    agrees(browser, page)
+    agrees(browser.driver, page)
 
 
 @pytest.mark.drawn(1)
@@ -59,7 +42,7 @@ def test_a_kernel_has_the_faults_of_check_at_other_shapes(browser, monkeypatch, 
     monkeypatch.setattr(compute, "TILES", (4,))  # beside its own
     page = explore(str(ROOT / name) if name.endswith(".cu") else name, shape=(3, 3, 3))
     browser.open(page.save(tmp_path / "page.html").as_uri())
-    agrees(browser, page)
+    agrees(browser.driver, page)
 
 
 def test_shape_tile_and_values_change_in_the_page_and_the_link_leads_back(browser, pages):

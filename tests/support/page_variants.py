@@ -16,6 +16,8 @@ def variant(page, drops, **settings):
     return tw.trace(without(made.source, chosen), **{"blocks": "all", "adversarial": True, **own, **settings})
 
 
+RECTANGULAR = [(3, 3, 3), (5, 6, 7), (9, 5, 2), (1, 1, 1), (16, 16, 16)]
+SQUARE = [(3, 3, 3), (5, 5, 5), (1, 1, 1), (8, 8, 8), (16, 16, 16)]
 COMPUTE = """
 const [shape, options, done] = arguments;
 window.tilewise.compute(shape, options)
@@ -55,3 +57,18 @@ def computed(driver, shape, **options):
     made = driver.execute_async_script(COMPUTE, list(shape), options)
     assert "error" not in made, made
     return made
+
+
+def agrees(driver, page):
+    shapes = SQUARE if page.compute["square"] else RECTANGULAR
+    some = [(), *((name,) for name in page.drops)]
+    cases = [(shape, left_out, {}) for shape in shapes for left_out in some]
+    cases += [(shapes[1], (), {"tile": tile}) for tile in page.compute["tiles"] if tile != page.trace.run.tile]
+    for shape, left_out, tile in cases:
+        at = f"{shape} {tile} without {left_out}"
+        expected = variant(page, left_out, shape=shape, grid=None, block=None, adversarial=False, **tile).run
+        made = computed(driver, shape, drops=list(left_out), **tile)
+        found = sorted(of_page(f) for f in made["findings"])
+        assert found == sorted(of_check(f, expected) for f in expected.faults), at
+        for name in ("loads", "stores", "uses", "fills", "barriers", "phases", "loads without tiles"):
+            assert made["counters"][name] == expected.counters[name], f"{name} at {at}"
