@@ -71,13 +71,14 @@ def test_a_plain_read_beside_atomic_additions_is_a_race(tmp_path, before):
     assert {f.array for f in found} == {"r"}
 
 
-def test_counting_in_uninitialised_memory_is_reported(tmp_path):
+@EXECUTORS
+def test_counting_in_uninitialised_memory_is_reported(tmp_path, before):
     head = "__global__ void k(float* d, float* r, int n) { __shared__ float s[8];"
     kernel = head + " SET atomicAdd(&s[threadIdx.x % 8], d[0]); }"
-    told = run(tmp_path, kernel.replace("SET", ""))
+    told = run(tmp_path, kernel.replace("SET", ""), before)
     assert [(f.kind.value, f.place.line) for f in told.faults] == [("uninitialised-read", 2)]
     for given in (
         "s[threadIdx.x % 8] = 0; __syncthreads();",
         "atomicExch(&s[threadIdx.x % 8], 0.0f); __syncthreads();",
     ):
-        assert run(tmp_path, kernel.replace("SET", given)).faults == []
+        assert run(tmp_path, kernel.replace("SET", given), before).faults == []

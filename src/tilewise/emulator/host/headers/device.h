@@ -68,7 +68,7 @@ __REDUCE(_and_, r &= o) __REDUCE(_or_, r |= o) __REDUCE(_xor_, r ^= o)
 
 #define __ATOMIC(T) \
     __device__ T atomicAdd(T* p, T v) { __accessed(p, 2); T o = *p; *p = o + v; return o; } \
-    __device__ T atomicExch(T* p, T v) { __accessed(p, 2); T o = *p; *p = v; return o; } \
+    __device__ T atomicExch(T* p, T v) { __accessed(p, 4); T o = *p; *p = v; return o; } \
     __device__ T atomicAdd_block(T* p, T v) { __accessed(p, 2); T o = *p; *p = o + v; return o; } \
     __device__ T atomicAdd_system(T* p, T v) { __accessed(p, 2); T o = *p; *p = o + v; return o; }
 #define __ATOMIC_INT(T) __ATOMIC(T) \

@@ -8,13 +8,13 @@ from typing import Any
 from tilewise.emulator.host.lower.async_copies import lower_async
 from tilewise.emulator.host.lower.barrier_checks import note_barrier
 from tilewise.emulator.host.lower.builder import Builder
-from tilewise.emulator.host.lower.checked_memory import check_object
+from tilewise.emulator.host.lower.checked_memory import check_access, check_object
 from tilewise.emulator.host.lower.conversion import convert, object_place, rvalue
 from tilewise.emulator.host.lower.objects import construct
 from tilewise.emulator.host.lower.operands import operands, unevaluated_type
-from tilewise.emulator.host.lower.races import record_address
+from tilewise.emulator.host.lower.races import EXCHANGE, record_address
 from tilewise.emulator.host.lower.recording import record_barrier
-from tilewise.emulator.host.lower.values import INIT, Place, Value
+from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
 from tilewise.emulator.parse import tree, types
 
 
@@ -111,6 +111,8 @@ def _accessed(b: Builder, node: tree.Call) -> Value:
     """__accessed(p, write): an access of the library that counts as the program's when races are looked for."""
     pointer, write = (rvalue(b, b.lower(n)) for n in node.arguments)
     if b.program.instrumented:
+        if int(write.text) == EXCHANGE:
+            check_access(b, pointer.text, pointer.type.to.size, FULL, write=True)  # type: ignore[attr-defined]
         record_address(b, b.make(f"ptrtoint ptr {pointer.text} to i64"), int(write.text))
     return Value(types.VOID, "")
 

@@ -18,6 +18,7 @@ CELL = 24
 SEVERAL = 1 << 15  # as a reader: several threads of the warp with this number; of several warps if all bits are set
 BY_ATOMIC = 1 << 14  # of a writer: by an atomic operation
 ATOMIC, SWAP = 2, 3  # accesses: an atomic operation of global memory; atomicCAS, which races with stores alone
+EXCHANGE = 4  # atomicExch: an atomic operation of memory that may be uninitialised
 PENDING = 8  # an access of bytes that an asynchronous copy may not have written yet
 CLOCK_BITS = (1 << 31) - 1  # the highest bit of a write's time says that it is such a copy's, which is not waited for
 LOGGED = 1 << 20  # accesses of global memory that are logged for the cost model
