@@ -43,6 +43,7 @@ NEON_KC, NEON_MC, NEON_GROUP = 448, 128, 12
 # rows of `packed_n` up to which a group is FEW_PANELS of N on AVX-512 (26 products of 16 to 256 rows take 0.96 of their
 # time with 8 panels)
 FEW_ROWS_OF_M, FEW_PANELS = 256, 3
+MANY_ROWS = 500  # of a column-major M, from which a few columns of a short k are not better transposed
 TIERS: tuple[tuple[CpuFamily, ...], ...] = (
     (BITS,),
     (TINY,),
@@ -100,7 +101,7 @@ def _few_columns_of_a_column_major_m(first: View, second: View) -> bool:
     """Whether Pᵀ = Nᵀ ⊗ Mᵀ is tried first: its few rows read M by whole vectors, along its columns (2923x43x2
     of float32 took 2.9 times as long otherwise, 2000x300x4 4.7 times)."""
     columns = first.n <= FEWEST < first.m and not (first.swapped or first.m_along_k) and second.n_along_n
-    return columns and (first.k >= P_APART or not first.n_along_n)
+    return columns and (first.k >= P_APART or (first.m < MANY_ROWS and not first.n_along_n))
 
 
 def _tiers(problem: Problem, tile: RegisterTile) -> list[list[CpuFamily]]:

@@ -1,14 +1,18 @@
-"""`few_columns`: one pass over M for as many columns as its widest tile has. M's rows contiguous along k, P's along n;
-for half precision, wide vectors and a k of at least one."""
+"""`few_columns`: one pass over M for as many columns as its widest tile has. P's rows contiguous, and M's along k for
+half precision, which needs wide vectors and a k of at least one, and on NEON."""
 
 from __future__ import annotations
 
-from tilewise.backends.cpu.family import View, light_or_halves
+from tilewise.backends.cpu.family import View, is_x86_sum, light_or_halves
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, split_rows
 from tilewise.core.blocking import SKINNY, Blocking, RegisterTile, even_strips
 from tilewise.core.problem import Problem
 
+# k up to which it is the best for a column-major M on AVX-512, where `unpacked` takes Pᵀ of up to SKINNY rows
+# (10000x8x6 float64 took 3.4 times as long, 1000x100x8 float32 0.6); and bytes of M beside more columns (5000x300x20
+# float32 takes 1.7 times as long as packed)
+SHALLOW, NEAR_M = 24, 2**18
 HALF_DEPTH = 1024  # KC for half precision
 IDEA = "a handful of columns; M is read once, in place"
 
@@ -16,7 +20,8 @@ IDEA = "a handful of columns; M is read once, in place"
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
     wide = tile.vector_bytes >= 32 and view.k >= tile.vector_bytes // 4  # of half precision
     numbers = problem.light or (wide and light_or_halves(problem))
-    return numbers and view.n <= tile.NR and view.m_along_k and view.p_along_n
+    strides = view.m_along_k or (problem.light and not tile.neon)
+    return numbers and view.n <= tile.NR and strides and view.p_along_n
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
@@ -24,7 +29,9 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return f"{view.n} columns: M is read once in place, and widened as it is loaded" if view.m > SKINNY else ""
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     packs = view.n > lanes and view.n_along_n and not tile.neon  # `packed_n` hides the overhead of its loop
-    few = view.m > SKINNY and not packs
+    near = view.n > SKINNY and view.m * view.k * problem.dtype.itemsize <= NEAR_M
+    strides = view.m_along_k or (is_x86_sum(problem, tile) and (view.k <= SHALLOW or near))
+    few = view.m > SKINNY and not packs and strides
     return f"{view.n} columns: M is read once in place, packing it would cost more" if few else ""
 
 

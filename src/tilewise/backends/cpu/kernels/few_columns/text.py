@@ -1,4 +1,4 @@
-"""`few_columns`: N has a handful of columns, so M is read once, along its rows, and packing it would cost too much.
+"""`few_columns`: N has a handful of columns, so M is read once, and packing it would cost too much.
 
 N, which is small, is packed. Tiles read M's rows in place; for half precision they widen a vector of each row at a
 time, while they multiply the previous ones.
@@ -10,19 +10,20 @@ from tilewise.backends.cpu.kernels.packed.text import write_function, write_rows
 from tilewise.backends.cpu.kernels.packed_n.text import group_function
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm
-from tilewise.backends.cpu.kernels.shared.grid import GRID, grid_functions, tile_functions
+from tilewise.backends.cpu.kernels.shared.grid import GRID, grid_functions, grid_name, tile_functions
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function
 from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.system.llvm_text import IRFunction, module
 
-FORM = ExactForm(1, 1, along_k=True)
+FORM, ANY_STRIDES = ExactForm(1, 1, along_k=True), ExactForm(1, 1)
 
 
 def few_columns_module(a: Arithmetic) -> str:
     pack_n = pack_function(a, a.width, a.source_n)
     if a.same_storage:
-        return module([pack_n, *grid_functions(a, FORM), _run(a)])
+        grids = [part for form in (FORM, ANY_STRIDES) for part in grid_functions(a, form)]
+        return module([pack_n, *grids, _run(a)])
     widens = ExactForm(1, 1, along_k=True, panel=a.width, rounds=True, widens=True)
     tiles = tile_functions(a, widens, "group", a.tile[1])
     return module([pack_n, *tiles, group_function(a, widens), write_function(a), _run(a)])
@@ -43,7 +44,9 @@ def _run(a: Arithmetic) -> IRFunction:
         strip_n = f.at(a.element_n, t.N, f.mul(p.index, row_n))
         f.invoke("pack_n", PACK, src=strip_n, lane=col_n, step=row_n, lanes=n, kc=kc, dst=t.workspace)
         if a.same_storage:
-            f.invoke("grid_k", GRID, kc=kc, M=strip_m, row_m=row_m, step_m=col_m, N=t.workspace, step_n=a.width, P=t.P,
+            grids = (f"@{grid_name(form)}" for form in (FORM, ANY_STRIDES))
+            grid = f.select(f.test("eq", col_m, 1), "ptr", *grids)
+            f.invoke(grid, GRID, kc=kc, M=strip_m, row_m=row_m, step_m=col_m, N=t.workspace, step_n=a.width, P=t.P,
                 row_p=row_p, rows=t.rows, cols=n, first=f.both(fresh, first), down="true")  # fmt: skip
         else:
             f.do(

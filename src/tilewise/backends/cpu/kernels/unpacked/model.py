@@ -78,7 +78,7 @@ def _reads_too_often(view: View, k: int, n: int, vector: int) -> bool:
     (`few_columns`; 10000x3x4 float64 took 1.4 times as long here), or N is in L2 and read again for each tile of rows
     (`few_rows`: 4x8x10000 float64 2.4 times; or packed: 40x8x10000 1.4)."""
     if view.m >= MANY and n <= vector:
-        return view.m_along_k and view.p_along_n
+        return view.p_along_n and (view.m_along_k or view.k <= SHALLOW)
     if view.k < SHALLOWER or not view.p_along_n:
         return False
     return view.m > 2 and view.k * n >= (IN_L2 if view.m <= SKINNY else 2 * IN_L2) and n >= WIDE
