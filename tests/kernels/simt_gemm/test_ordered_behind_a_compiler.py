@@ -15,7 +15,6 @@ from tilewise.core.problem import problem_of_shape
 from tilewise.errors import UsageError
 from tilewise.kernels.keys import text_of
 from tilewise.kernels.recipes import recipe_of
-from tilewise.kernels.simt_gemm.tiled import model
 from tilewise.planning.choose import make_plan
 
 H200 = KNOWN_CARDS["h200"]
@@ -92,19 +91,3 @@ def test_other_kernels_refuse_it():
     problem = problem_of_shape(512, 512, 512, "bfloat16", reproducible="everywhere")
     with pytest.raises(UsageError, match="an order of its own"):
         make_plan(problem, H200, "wgmma_half")
-
-
-@pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
-@pytest.mark.parametrize("accumulate", [False, True])
-def test_thin_edges_have_the_order_of_the_rest(tmp_path, monkeypatch, accumulate):
-    """Rows and columns beside whole tiles, by small tiles."""
-    monkeypatch.setattr(model, "THIN_FROM", 32)
-    monkeypatch.setattr(model, "THIN_STEP_SECONDS", 0.0)
-    rng = np.random.default_rng(8)
-    M, N, P = (numbers(rng, s, "float32") for s in ((258, 530), (530, 259), (258, 259)))
-    want = tw.matmul(M, N, kernel="reference", reproducible="everywhere", accumulate=accumulate, out=P.copy())
-    plus, machine = tw.semirings["plus_times"], replace(H200, units=3)
-    plan = multiplied(M, N, plus, machine, P, tmp_path, accumulate=accumulate, reproducible="everywhere")
-    assert (plan.config.rows, plan.config.cols) == (256, 256)
-    assert [step.name for step in recipe_of(plan).steps].count("plain") == 3
-    assert P.tobytes() == want.tobytes()

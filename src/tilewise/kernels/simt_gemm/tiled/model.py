@@ -26,7 +26,6 @@ from tilewise.kernels.simt_gemm.tiled.tiles import GUARD_TILE, THREE_TILES, Plai
 from tilewise.system.machine_code import Row
 
 KERNEL = "plain"
-THIN_STEP_SECONDS = 2e-8  # of a k in a small tile alone
 THIN_FROM = 1024  # rows or columns of P; below, one launch with partly empty tiles is faster than two
 IDEA = "warps of register tiles over any semiring, fed by asynchronous copies"
 CELLS_IN_PIECES = 2**18  # of P: limit of split-K of a fallback, which hardly ever runs
@@ -64,7 +63,7 @@ class Choice:
     config: Config
     tile: PlainTile
     pieces: int
-    rows: int  # of P that the tiles cover; other launches compute the thin rest
+    rows: int  # of P that the tiles cover; the GEMV kernels compute the thin rest
     cols: int
     predicted: float
     packs: tuple[str, ...] = ()  # operands that are packed into words of k first
@@ -100,12 +99,6 @@ def choose(problem: Problem, machine: Machine) -> Choice:
 def fitting(config: Config, arch: str, whole_k: bool = False) -> Cuts:
     limit = shared_limit(arch)
     return cuts(tuple(t for t in tiles_of(config) if t.shared_bytes(config.word_bytes) <= limit), whole_k)
-
-
-def small_tiles(choice: Choice, rows: int, cols: int) -> Choice:
-    """The same algorithm for a thin part of P: the smallest tiles, operands as they lie."""
-    tile = min(tiles_of(choice.config), key=lambda tile: tile.tm * tile.tn)
-    return replace(choice, tile=tile, rows=rows, cols=cols, packs=(), pieces=1, tail=None)
 
 
 @lru_cache(maxsize=4096)
@@ -162,10 +155,10 @@ def _shared(
     """The numbers that all rows share."""
     memory, words = max(p.least_bytes / READING, _stored(p) / STORING) / machine.bandwidth, -(-p.k // config.per_word)
     planes = 2 * p.m * p.n * p.algebra.partial.itemsize * p.members / machine.bandwidth
-    reading = [cells * p.dtype.itemsize / (0.8 * machine.bandwidth) for cells in (p.k * p.n, p.m * p.k)]
-    if p.ordered:  # by small tiles, a chain of steps from the first k to the last
-        reading = [max(seconds, words * THIN_STEP_SECONDS) for seconds in reading]
-    edges = [START_SECONDS + seconds if may else 0.0 for may, seconds in zip(thin, reading, strict=True)]
+    edges = [
+        START_SECONDS + cells * p.dtype.itemsize / (0.8 * machine.bandwidth) if may else 0.0
+        for may, cells in zip(thin, (p.k * p.n, p.m * p.k), strict=True)
+    ]
     rate = machine.step_rate("float32") / machine.units
     if p.members > 1 and min(p.m, p.k, p.n) >= STACKED_SIDE and not is_plus_times(p.semiring):
         rate /= STACKED_SLOW
@@ -257,14 +250,11 @@ def _but_thin(p: Problem, tile: PlainTile, may: tuple[bool, bool]) -> tuple[int,
 
 
 def _may_be_thin(p: Problem, config: Config) -> tuple[bool, bool]:
-    """Whether other launches can compute the last rows, and columns: the GEMV kernels, or small tiles, where sums have
-    an order; not in stacks, with a launch for each member."""
-    if p.members > 1 or takes_symmetric(p) or config.name == "bits":  # of bits: the GEMV kernels read bytes
+    """Whether the GEMV kernels can compute the last rows, and columns; not in stacks, with a launch for each member."""
+    if (
+        p.members > 1 or p.ordered or takes_symmetric(p) or config.name == "bits"
+    ):  # of bits: the GEMV kernels read bytes
         return False, False
-    if p.ordered:  # by tiles as the others, which take operands as they lie
-        sides = (p.layout_m, p.m, p.k, p.dtype_m), (p.layout_n, p.k, p.n, p.dtype_n)
-        if any(source_of_words(*side, p.dtype, config) is None for side in sides):
-            return False, False
     rows = p.m >= THIN_FROM and lines_of_long(p, False) is not None
     return rows, p.n >= THIN_FROM and lines_of_long(p, True) is not None
 

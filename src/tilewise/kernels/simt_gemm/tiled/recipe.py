@@ -6,7 +6,7 @@ import ctypes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DTYPES
@@ -22,7 +22,7 @@ from tilewise.kernels.shared.triangle import tiles_of
 from tilewise.kernels.simt_gemm.skinny_recipe import SkinnyJob, skinny_launches
 from tilewise.kernels.simt_gemm.tiled.chains import on_quads, pointer_names, sums_apart, sums_of_chains
 from tilewise.kernels.simt_gemm.tiled.configs import Config
-from tilewise.kernels.simt_gemm.tiled.model import KERNEL, Choice, Tail, k_each, small_tiles, whole_tiles
+from tilewise.kernels.simt_gemm.tiled.model import KERNEL, Choice, Tail, k_each, whole_tiles
 from tilewise.kernels.simt_gemm.tiled.text import JOINED, PACK_LINES, Form, pack_text, render_join, render_plain
 from tilewise.kernels.simt_gemm.tiled.texts import common_vectors, with_stack_loop
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
@@ -116,9 +116,6 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
         made.append(Zero(held["found"]))
     tiles, after = _launches(job, held)
     made += tiles
-    if plan.problem.ordered:
-        small = [_launches(edge, scratch.take_all(_needs(edge)))[0] for edge in _small_jobs(job)]
-        return [*made, *chain.from_iterable(small)]
     edges = _few_jobs(job)
     thin = [skinny_launches(e, scratch.take(e.plane_bytes) if e.plane_bytes else None) for e in edges]
     for steps in zip(*thin, strict=True):  # all of them read before the first planes are added up
@@ -137,34 +134,22 @@ def fallback_launches(step: Fallback, scratch: Scratch, held: dict[int, Address]
     return made + after
 
 
-def _small_jobs(job: Job) -> list[Job]:
-    """What whole tiles leave, by small tiles, whose sums have the same order."""
-    p, jobs = job.plan.problem, []
-    for _, top, rows, left, cols in _thin_parts(job):
-        M, N, P = job.M.part(top, rows, 0, p.k), job.N.part(0, p.k, left, cols), job.P.part(top, rows, left, cols)
-        plan = replace(job.plan, problem=replace(p, m=rows, n=cols))
-        jobs.append(replace(job, plan=plan, choice=small_tiles(job.choice, rows, cols), M=M, N=N, P=P))
-    return jobs
-
-
 def _few_jobs(job: Job) -> list[SkinnyJob]:
-    """What whole tiles leave, by the GEMV kernels."""
-    p, where = job.plan.problem, job.where
-    return [
-        SkinnyJob(
+    """The rows below and the columns right of the whole tiles."""
+    p, choice, jobs = job.plan.problem, job.choice, []
+
+    def few(swapped: bool, top: int, rows: int, left: int, cols: int) -> SkinnyJob:
+        return SkinnyJob(
             p, job.plan.machine, job.M.part(top, rows, 0, p.k), job.N.part(0, p.k, left, cols),
-            job.P.part(top, rows, left, cols), None if where is None else where.part(top, rows, left, cols),
+            job.P.part(top, rows, left, cols), None if job.where is None else job.where.part(top, rows, left, cols),
             swapped, True,
-        )
-        for swapped, top, rows, left, cols in _thin_parts(job)
-    ]  # fmt: skip
+        )  # fmt: skip
 
-
-def _thin_parts(job: Job) -> list[tuple[bool, int, int, int, int]]:
-    """The rows below the whole tiles and the columns right of them: whether they are columns, where, how many."""
-    p, done = job.plan.problem, job.choice
-    parts = (False, done.rows, p.m - done.rows, 0, p.n), (True, 0, done.rows, done.cols, p.n - done.cols)
-    return [part for part in parts if part[2] and part[4]]
+    if choice.rows < p.m:
+        jobs.append(few(False, choice.rows, p.m - choice.rows, 0, p.n))
+    if choice.cols < p.n:
+        jobs.append(few(True, 0, choice.rows, choice.cols, p.n - choice.cols))
+    return jobs
 
 
 def _needs(job: Job) -> dict[str, int]:
