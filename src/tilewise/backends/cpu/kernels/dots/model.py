@@ -131,13 +131,15 @@ def _short(view: View, lanes: int) -> bool:
 def _few_pairs(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """Whether packing complex operands would cost more than horizontal sums: few rows, or both contiguous along a long
     k and few rows or columns (200x300x10 complex128 took 2.4 times as long with `packed`)."""
-    if min(view.m, view.n) == 1:
+    least, vectors = min(view.m, view.n), _vectors(problem, view, tile)
+    if least == 1 or (view.n_along_n and view.p_along_n):
         return False
-    some = min(view.m, view.n) <= SOME_PAIRED and max(view.m, view.n) <= MOST_PAIRED
-    if some and view.n_along_k and _vectors(problem, view, tile) >= SOME_VECTORS:
+    some = least <= SOME_PAIRED and max(view.m, view.n) <= MOST_PAIRED
+    if some and view.n_along_k and vectors >= SOME_VECTORS:
         return True
-    few = view.m <= FEW_PAIRED and not (view.n_along_n and view.p_along_n)
-    return few and not SHORTER < view.k <= SHORT
+    if view.k <= SHORT:  # multiplied element by element
+        return least == 2 and view.k <= SHORTER
+    return least <= (PAIRED if vectors >= PAIRED else FEW_PAIRED)
 
 
 def _vectors(problem: Problem, view: View, tile: RegisterTile) -> int:
