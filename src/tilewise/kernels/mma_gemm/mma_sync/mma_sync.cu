@@ -140,6 +140,29 @@ static __device__ __forceinline__ void store_rows(
         }
 #else
     const int each = 4 / (int)sizeof(Result);  // rows of any alignment: 4 bytes between P's 4-byte boundaries
+    if (width >= WIDTH && row_in(15) < height) {  // all 16: without branches
+        #pragma unroll
+        for (int slot = 0; slot < 16; ++slot) {
+            Result* to = P + row_in(slot) * ldp;
+            const Result* at = reinterpret_cast<const Result*>(staged + slot * PITCH_OF(WIDTH));
+            int start = (int)(-reinterpret_cast<unsigned long long>(to) / sizeof(Result) % each);
+            #pragma unroll
+            for (int first = 0; first < WIDTH; first += 32 * each) {
+                int column = first + lane * each + start;
+                if (column + each > WIDTH) continue;
+                unsigned word = 0;
+                #pragma unroll
+                for (int e = 0; e < each; ++e) word |= bits_of(at[column + e]) << e * 8 * (int)sizeof(Result);
+                *reinterpret_cast<unsigned*>(to + column) = word;
+            }
+        }
+        Result* to = P + row_in(lane % 16) * ldp;  // elements before a row's first boundary, and after its last
+        const Result* at = reinterpret_cast<const Result*>(staged + lane % 16 * PITCH_OF(WIDTH));
+        int start = (int)(-reinterpret_cast<unsigned long long>(to) / sizeof(Result) % each);
+        int from = lane < 16 ? 0 : WIDTH - (WIDTH - start) % each, until = lane < 16 ? start : WIDTH;
+        for (int column = from; column < until; ++column) to[column] = at[column];
+        return;
+    }
     for (int slot = 0; slot < 16; ++slot) {
         int row = row_in(slot);
         if (row >= height) continue;
