@@ -96,7 +96,7 @@ const app = {
     this.position = Math.max(0, Math.min(this.timeline.length - 1, position));
     if (this.playing && this.position === this.timeline.length - 1 && !this.nextBlock) this.play(false);
     this.show();
-    if (forward) requestAnimationFrame(() => setTimeout(() => fly(this.panes))); // after the frame: its layout is known then
+    if (forward) setTimeout(() => fly(this.panes), 25); // after the frame: its layout is known then
   },
   // In a lecture, playing goes on with the next recorded block, and P fills.
   get nextBlock() {
