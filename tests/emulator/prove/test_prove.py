@@ -223,13 +223,13 @@ def test_memory_that_the_solver_takes_counts(monkeypatch):
 
     def check(solver):
         taken.append(b"x" * (200 << 20))
-        time.sleep(5)
+        time.sleep(30)
 
     monkeypatch.setattr("z3.Solver.check", check)
     begun = time.monotonic()
     with pytest.raises(LimitError, match="memory"):
         prove_file("naive", limits=replace(DEFAULT, memory=100 << 20))
-    assert time.monotonic() - begun < 4
+    assert time.monotonic() - begun < 20  # of the 30 that it would sleep: the machine may be busy
 
 
 def test_ctrl_c_ends_a_proof_at_once():

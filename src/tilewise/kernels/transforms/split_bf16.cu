@@ -142,13 +142,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) split(Operand M, Ope
 #endif
     )
 {
+    wait_on_dependent_grids();
+    launch_dependent_grids();
 #if BY_LINES
     of_lines += blockIdx.y * of_lines_apart;
 #else
     unsigned* of_lines = nullptr;
 #endif
-    wait_on_dependent_grids();
-    launch_dependent_grids();
     M.go_to(blockIdx.y);
     N.go_to(blockIdx.y);
     largest += blockIdx.y * 2ll * gridDim.x;
