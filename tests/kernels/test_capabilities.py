@@ -40,7 +40,7 @@ STACK = replace(PRODUCT, stack=(3,), layout_m=Layout(30, 1, (1200,)), layout_n=L
             Capabilities(contiguous=True),
             replace(PRODUCT, layout_n=Layout(40, 2)),
             H200,
-            "takes operands whose rows or columns are contiguous, and N's are not",
+            "takes an N of contiguous rows or columns, and this is 40x30x20",
         ),
         (
             Capabilities(problem=(Condition(lambda p: p.n > 20, "is for more than 20 columns"),)),

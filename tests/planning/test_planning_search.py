@@ -14,6 +14,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.plan import after_epilogue
 from tilewise.core.problem import Groups, problem_of_shape, row_major
 from tilewise.core.tuning import preferred, table_for
+from tilewise.kernels.by_configs import timed
 from tilewise.kernels.calibration import corrected_seconds
 from tilewise.kernels.choosing import PASS_SECONDS, competing, problem_for
 from tilewise.kernels.registry import family_of
@@ -38,9 +39,9 @@ def rng():
 def test_tiles_that_are_left_out_are_slower(rng, card):
     for _ in range(sample_size(60)):
         problem = drawn_problem(rng, rng.choice(("bfloat16", "float16")))
-        every = wgmma_half.configs(problem, card)
-        timed = [(wgmma_half.expected(config, problem, card), number, config) for number, config in enumerate(every)]
-        seconds, best, tuned = preferred(timed, wgmma_half.tuning_class(problem), card.tuned)
+        every = enumerate(timed(wgmma_half.tables(problem, card)))
+        numbered = [(seconds, number, config) for number, (config, seconds) in every]
+        seconds, best, tuned = preferred(numbered, wgmma_half.tuning_class(problem), card.tuned)
         found, config = wgmma_half.best_config(problem, card)
         assert (config, config.tuned, found) == (best, tuned, seconds), problem
 

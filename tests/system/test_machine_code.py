@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from math import sqrt
+from math import erf, sqrt
 
 import pytest
 
@@ -38,6 +38,7 @@ def everything(row: Row, given: Row) -> float:
     total = total + (row[2] * 2 if tiles > 9 else 1)
     signed = -n // tall if not m < n <= 50 else 3
     rest = -m % wide
+    total += erf(given[2])
     return total * signed + min(tiles, SEVEN) - float(rest) + sqrt(given[2]) ** SHARE * second(row, 1)
 
 

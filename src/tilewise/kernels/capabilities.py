@@ -17,6 +17,7 @@ from tilewise.algebra.dtypes import FLOAT8, DType
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.problem import PRECISIONS, Problem
 from tilewise.kernels.shared.layouts import contiguous_lines
+from tilewise.system.once import once
 
 HALVES = ("bfloat16", "float16")
 TURING, AMPERE, HOPPER = 75, 80, 90
@@ -29,6 +30,12 @@ class Condition(NamedTuple):
 
     holds: Callable[[Problem], bool]
     takes: str
+
+
+CONTIGUOUS = (
+    Condition(lambda p: contiguous_lines(p.layout_m, p.m, p.k) is not None, "takes an M of contiguous rows or columns"),
+    Condition(lambda p: contiguous_lines(p.layout_n, p.k, p.n) is not None, "takes an N of contiguous rows or columns"),
+)
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,19 @@ class Capabilities:
     scales: bool = False  # scales rows and columns of P
     stores_anywhere: bool = False  # P may have any strides; else it is row-major
     precisions: tuple[str, ...] = PRECISIONS  # values of precision= that it implements as requested
+
+    @once
+    def conditions(self) -> tuple[Condition, ...]:
+        """What it demands of one problem without options, in order; a demand that all meet is none."""
+        least, most, steps, few, made = self.least_k, self.most_k, self.steps, self.few, list[Condition]()
+        if least > 0 or most < math.inf:
+            made.append(Condition(lambda p: least <= p.k <= most, "is for a k of {can.least_k} to {can.most_k}"))
+        if steps < math.inf:
+            text = "is for products of up to {can.steps:,} steps"
+            made.append(Condition(lambda p: p.m * p.k * p.n <= steps, text))
+        if few < math.inf:
+            made.append(Condition(lambda p: min(p.m, p.n) <= few, "makes up to {can.few} rows or columns of P"))
+        return (*made, *(CONTIGUOUS if self.contiguous else ()), *self.problem)
 
 
 def why_not(can: Capabilities, p: Problem, machine: Machine, kernel: str) -> str | None:
@@ -125,17 +145,7 @@ def why_not_of_problem(can: Capabilities, p: Problem) -> str | None:
         why = _why_not_of_options(can, p)
         if why is not None:
             return why
-    if not can.least_k <= p.k <= can.most_k:
-        return "is for a k of {can.least_k} to {can.most_k}, and this is {p.shape}"
-    if p.m * p.k * p.n > can.steps:
-        return "is for products of up to {can.steps:,} steps, and this is {p.shape}"
-    if min(p.m, p.n) > can.few:
-        return "makes up to {can.few} rows or columns of P, and this is {p.shape}"
-    if can.contiguous and contiguous_lines(p.layout_m, p.m, p.k) is None:
-        return "takes operands whose rows or columns are contiguous, and M's are not"
-    if can.contiguous and contiguous_lines(p.layout_n, p.k, p.n) is None:
-        return "takes operands whose rows or columns are contiguous, and N's are not"
-    for condition in can.problem:
+    for condition in can.conditions:
         if not condition.holds(p):
             return condition.takes + ", and this is {p.shape}"
     return None

@@ -16,7 +16,7 @@ from tilewise.core.problem import Problem, row_major
 from tilewise.errors import UsageError
 from tilewise.kernels.calibration import calibrated, corrected_seconds, regressors
 from tilewise.kernels.capabilities import why_not_of_kind, why_not_of_problem
-from tilewise.kernels.family import Family
+from tilewise.kernels.family import Family, Offer
 from tilewise.kernels.registry import FAMILIES, family_of
 from tilewise.kernels.transforms.as_reals import form_of, has_real_form, real_form, seconds_beside
 from tilewise.system.quantities import seconds as quantity
@@ -51,18 +51,21 @@ def of_members(problem: Problem, machine: Machine, kernel: str | None, tile: int
 
 def _fastest(problem: Problem, machine: Machine, tile: int | None) -> Plan:
     """The plan of the family with the least corrected time, with `PASS_SECONDS` for each launch besides."""
-    able, best = competing(problem, machine, tile), None
+    able = competing(problem, machine, tile)
     if not able:
         raise UsageError(f"scales= has no kernel on {machine.name} for {problem.dtype_m} by {problem.dtype_n}")
     if len(able) == 1:
         return _family_plan(able[0], problem, machine, None, tile)
-    known = regressors(problem) if problem.plain and machine.tuned else None  # every family's offer is for this problem
-    bare = _bare(problem)
+    bare, plain = _bare(problem), problem.plain
+    known = regressors(problem) if machine.tuned else None
+    of_bare = known if bare is problem or known is None else regressors(bare)
+    best: tuple[float, float, Family, Offer] | None = None
     for family in able:
-        offer = family.offer(problem if family.can.fuses else bare, machine, tile)
-        corrected = corrected_seconds(offer, known)
+        fuses = family.can.fuses
+        offer = family.offer(problem if fuses else bare, machine, tile)
+        corrected = corrected_seconds(offer, known if fuses else of_bare)
         seconds = corrected + PASS_SECONDS * offer.passes
-        if not (problem.plain or family.can.fuses):
+        if not (plain or fuses):
             seconds = after_epilogue(seconds, problem, machine)
         if best is None or seconds < best[0]:
             best = seconds, corrected, family, offer
@@ -117,11 +120,12 @@ def competing(problem: Problem, machine: Machine, tile: int | None) -> list[Fami
     """The families that take a problem with all its options."""
     bare, kind = _bare(problem), _kind(problem)
     for among in _candidate_sets(problem, tile):
-        taking = []
-        for family in _of_kind(kind, machine, among):
-            seen = problem if family.can.fuses else bare
-            if why_not_of_problem(family.can, seen) is None and family.takes(seen, machine):
-                taking.append(family)
+        taking = [
+            family
+            for family in _of_kind(kind, machine, among)
+            if why_not_of_problem(family.can, seen := problem if family.can.fuses else bare) is None
+            and family.takes(seen, machine)
+        ]
         if problem.reproducible == "batch" and problem.ordered:  # one family for every m
             fixed = [family for family in taking if (family.can.batch if problem.k else family.can.ordered)]
             taking = fixed or taking

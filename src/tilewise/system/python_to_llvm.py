@@ -1,7 +1,7 @@
 """Compile a numeric Python function from its syntax tree to LLVM text: the same bits, with nothing reordered.
 
-A small subset, on purpose: assignments, if, for … in range, return, arithmetic, comparisons, min, max, sqrt, log2, and
-calls of annotated functions of the same module. Integers have 64 bits, floats are doubles.
+A small subset, on purpose: assignments, if, for … in range, return, arithmetic, comparisons, min, max, sqrt, log2, erf,
+and calls of annotated functions of the same module. Integers have 64 bits, floats are doubles.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 DECLARED = "declare double @llvm.sqrt.f64(double)\ndeclare double @pow(double, double)\n"
-DECLARED += "declare double @log2(double)\n"
+DECLARED += "declare double @log2(double)\ndeclare double @erf(double)\n"
 INTEGER, FLOAT, TRUTH, TABLE = "i64", "double", "i1", "ptr"
 ARITHMETIC = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 COMPARED = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
@@ -234,8 +234,8 @@ class Translation:
             return one if one.kind == INTEGER else self._instruction(INTEGER, f"fptosi double {one.name} to i64")
         if node.func.id == "float":
             return self._as_float(values[0])
-        if node.func.id == "log2":  # C's own, which Python calls too
-            return self._instruction(FLOAT, f"call double @log2(double {self._as_float(values[0]).name})")
+        if node.func.id in ("log2", "erf"):  # C's own, which Python calls too
+            return self._instruction(FLOAT, f"call double @{node.func.id}(double {self._as_float(values[0]).name})")
         if node.func.id == "sqrt":
             return self._instruction(FLOAT, f"call double @llvm.sqrt.f64(double {self._as_float(values[0]).name})")
         if node.func.id not in ("min", "max"):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import product
 from typing import Any, ClassVar
 
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import ByConfigs, Tabled, cluster_note
+from tilewise.kernels.by_configs import Tabled, cluster_note
 from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
 from tilewise.kernels.family import fused_notes
 from tilewise.kernels.mma_gemm import recipe
@@ -126,16 +126,8 @@ class DirectHalf(HalvesAnywhere):
     model: ClassVar = half
 
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, half.HalfTile]:
-        if not _is_single(problem):
-            return ByConfigs.best(self, problem, machine)
         seconds, config = super().best(problem, machine)
-        return half.SINGLE.one_launch * seconds, config
-
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[half.HalfTile]:
-        return super().configurations(problem, machine) if _is_single(problem) else half.TILES
-
-    def seconds(self, config: half.HalfTile, problem: Problem, machine: Machine) -> float:
-        return (super().seconds if _is_single(problem) else half.seconds)(config, problem, machine)
+        return half.SINGLE.one_launch * seconds if half.is_single(problem) else seconds, config
 
     def tiles(self, problem: Problem, machine: Machine, config: half.HalfTile) -> str:
         return f"{super().tiles(problem, machine, config)}, {config.resident} a multiprocessor"
@@ -146,7 +138,3 @@ class DirectHalf(HalvesAnywhere):
         for tile, m_along_k, n_along_k in product(half.TILES, (True, False), (True, False)):
             lying, by_rows = (m_along_k, n_along_k), problem.groups is not None
             yield render_direct_half.key(problem.dtype, tile, lying, epilogue=problem.epilogue, by_rows=by_rows)
-
-
-def _is_single(problem: Problem) -> bool:
-    return problem.groups is None and problem.members == 1

@@ -52,6 +52,11 @@ def padded(room: tuple[int, ...]) -> tuple[int, ...]:
     return len(room), *room, *(0,) * (MOST - len(room))
 
 
+def rounded_up(x: float) -> int:
+    """A positive number, where formulas have no ceil."""
+    return int(x) + (1 if x > int(x) else 0)
+
+
 def parts_of(tiles: int, at_once: int, deepest: int) -> int:
     """Split-K: the parts of k that fill one wave of `at_once` tiles, `deepest` at most."""
     return min(at_once // max(1, tiles), deepest)

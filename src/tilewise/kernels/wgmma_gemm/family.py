@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import product
 from typing import Any, ClassVar
 
@@ -48,7 +48,7 @@ class OnHopper(ByConfigs):
         return passes(config.routes, config.splits)
 
 
-class WgmmaHalf(OnHopper):
+class WgmmaHalf(OnHopper, Tabled):
     """bfloat16 and float16, both operands from shared memory (wgmma, TMA)."""
 
     name = half.KERNEL
@@ -59,15 +59,10 @@ class WgmmaHalf(OnHopper):
         problem=(half.UNROUNDED, half.GROUPS), fuses=True, batch=True,
     )  # fmt: skip
     beside_tile = True
+    model: ClassVar = half
 
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, TensorConfig]:
         return half.best_config(problem, machine)
-
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[TensorConfig]:
-        return half.configs(problem, machine)
-
-    def seconds(self, config: TensorConfig, problem: Problem, machine: Machine) -> float:
-        return half.expected(config, problem, machine)
 
     def tuning_class(self, problem: Problem) -> str:
         return half.tuning_class(problem)

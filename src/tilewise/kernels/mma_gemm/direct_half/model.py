@@ -14,7 +14,7 @@ from tilewise.core.problem import Problem
 from tilewise.kernels.by_configs import Table
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.groups import expected_tiles
-from tilewise.kernels.shared.residency import busiest, padded, rooms
+from tilewise.kernels.shared.residency import busiest, padded, rooms, rounded_up
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "direct_half"
@@ -83,23 +83,41 @@ def tiles_of(problem: Problem, tile: HalfTile) -> tuple[int, int]:
     return max(1, math.ceil(problem.m / tile.rows)), max(1, math.ceil(problem.n / tile.cols))
 
 
-def seconds(tile: HalfTile, problem: Problem, machine: Machine) -> float:
-    """Waves of blocks, each as long as its phases one after the other, or the multiprocessor's loads or products."""
-    p = problem
-    down, across = tiles_of(p, tile)
-    phases = max(1, math.ceil(p.k / DEPTH))
-    blocks = expected_tiles(p, tile.rows) * across if p.groups else p.members * down * across
-    waves = blocks / (machine.units * tile.resident)
-    waves = math.ceil(waves) if waves < 4 else waves + 0.5
-    together = min(tile.resident, max(1, math.ceil(blocks / machine.units)))
-    deep, rows, cols = min(p.k, DEPTH), min(p.m, tile.rows), min(p.n, tile.cols)
-    loads = together * (rows + cols) * 2 * deep / FIGURES.unit
-    rate = machine.tensor_rate(p.dtype.name) / machine.units * FIGURES.share
-    products = together * tile.rows * tile.cols * 16 * math.ceil(deep / 16) / rate
-    storing = FIGURES.block + FIGURES.cell * together * tile.rows * tile.cols
-    work = waves * (phases * max(FIGURES.phase, loads, products) + storing)
-    finding = FIGURES.walk if p.groups else 0.0
-    return FIGURES.start + finding + max(work, p.least_bytes / (machine.bandwidth * FIGURES.memory))
+HEIGHTS = tuple(dict.fromkeys(tile.rows for tile in TILES))
+
+
+@Formula
+def expected_of_many(row: Row, given: Row) -> float:
+    """Of stacks and groups: waves of blocks, each as long as its phases one after the other, or the multiprocessor's
+    loads or products."""
+    rows, cols, resident, m, n, units = int(row[0]), int(row[1]), int(row[2]), int(given[0]), int(given[1]), given[2]
+    blocks = given[ROWS_OF_TILES + int(row[3])] * max(1, -(-n // cols))
+    waves = blocks / (units * resident)
+    waves = rounded_up(waves) * 1.0 if waves < 4 else waves + 0.5
+    together = min(resident, max(1, rounded_up(blocks / units)))
+    loads = together * (min(m, rows) + min(n, cols)) * given[4] / FIGURES.unit
+    products = together * rows * cols * given[5] / given[6]
+    storing = FIGURES.block + FIGURES.cell * together * rows * cols
+    work = waves * (given[3] * max(FIGURES.phase, max(loads, products)) + storing)
+    return FIGURES.start + given[7] + max(work, given[8])
+
+
+ROWS_OF_TILES = 9  # where what is given of the heights of tiles begins
+
+
+@lru_cache(maxsize=1)
+def table_of_many() -> Rows:
+    return Rows([(t.rows, t.cols, t.resident, HEIGHTS.index(t.rows)) for t in TILES])
+
+
+def given_of_many(p: Problem, machine: Machine) -> Row:
+    """For each height, the rows of tiles of all members, or expected of all groups."""
+    deep, rate = min(p.k, DEPTH), machine.tensor_rate(p.dtype.name) / machine.units * FIGURES.share
+    down = [expected_tiles(p, h) if p.groups else p.members * max(1, -(-p.m // h)) for h in HEIGHTS]
+    return (
+        p.m, p.n, machine.units, max(1, -(-p.k // DEPTH)), 2 * deep, 16 * -(-deep // 16), rate,
+        FIGURES.walk if p.groups else 0.0, p.least_bytes / (machine.bandwidth * FIGURES.memory), *down,
+    )  # fmt: skip
 
 
 @Formula
@@ -149,6 +167,12 @@ def given_of(p: Problem, machine: Machine) -> Row:
     )  # fmt: skip
 
 
+def is_single(p: Problem) -> bool:
+    return p.groups is None and p.members == 1
+
+
 def tables(p: Problem, machine: Machine) -> list[Table]:
+    if not is_single(p):
+        return [Table(expected_of_many, table_of_many(), given_of_many(p, machine), TILES.__getitem__)]
     configs, rows = table(machine.units)
     return [Table(expected, rows, given_of(p, machine), configs.__getitem__)]

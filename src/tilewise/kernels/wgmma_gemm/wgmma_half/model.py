@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from operator import itemgetter
-
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.kernels.by_configs import Table, chosen, fastest, preferring_measured, timed, tuned_class
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
-from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, batched, cluster_split_k, grouped, single, table
+from tilewise.kernels.wgmma_gemm.wgmma_half import batched, cluster_split_k, grouped, single, table
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import route
-from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TILES, TensorConfig, fixed_parts
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TensorConfig, fixed_parts
 
 KERNEL = "wgmma_half"
 IDEA = "tiles stream in by the copy engine, warpgroups multiply them on tensor cores"
@@ -48,21 +44,7 @@ def tuning_class(problem: Problem) -> str:
 
 def configs(problem: Problem, machine: Machine) -> list[TensorConfig]:
     """Every configuration."""
-    return [config for config, _ in every(problem, machine)]
-
-
-def every(problem: Problem, machine: Machine) -> Iterable[tuple[TensorConfig, float]]:
-    """The same, each with its expected seconds."""
-    if not problem.groups:
-        return timed(tables(problem, machine))
-    return [(config, grouped.expected(config, problem, machine)) for config in _grouped_configs(problem)]
-
-
-def expected(config: TensorConfig, problem: Problem, machine: Machine) -> float:
-    """Expected seconds; infinite for a configuration that is not in the tables."""
-    if problem.groups:
-        return grouped.expected(config, problem, machine)
-    return next((time for other, time in every(problem, machine) if other == config), math.inf)
+    return [config for config, _ in timed(tables(problem, machine))]
 
 
 def takes_symmetric(p: Problem) -> bool:
@@ -71,7 +53,9 @@ def takes_symmetric(p: Problem) -> bool:
 
 
 def tables(p: Problem, machine: Machine) -> list[Table]:
-    """The configurations of a single product, or of a stack."""
+    """The configurations of a single product, of a stack, or of groups."""
+    if p.groups:
+        return grouped.tables(p, machine)
     alike = single if p.members == 1 else batched
     pairs, given = (table.given_of if p.members == 1 else batched.given_of)(p, machine)
     made = []
@@ -84,20 +68,9 @@ def tables(p: Problem, machine: Machine) -> list[Table]:
     return made + cluster_split_k.tables(pairs, given, p) if p.members == 1 else made
 
 
-def _grouped_configs(p: Problem) -> list[TensorConfig]:
-    """Groups begin at any row, which the copy engine can do across lines, not along them."""
-    for_m, for_n = route(p.layout_m, p.m, p.k, p.dtype_m, p.dtype), route(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
-    if p.groups and p.groups.along == "rows" and along_columns(p.layout_m, p.m, p.k):
-        for_m = PACKED
-    return [TensorConfig(tile, (for_m, for_n)) for tile in TILES if tile.together == 1] + alignment_classes.configs(p)
-
-
 def best_config(problem: Problem, machine: Machine) -> tuple[float, TensorConfig]:
     """The least expected seconds, and their configuration; a tuned table decides between those that are close."""
     if problem.ordered:
         return chosen(tables(problem, machine), problem, fixed_parts(problem, machine.units))
-    known = preferring_measured(KERNEL, tuning_class, problem, machine, lambda: every(problem, machine))
-    if known is None and problem.groups:
-        config, seconds = min(every(problem, machine), key=itemgetter(1))
-        return seconds, config
+    known = preferring_measured(KERNEL, tuning_class, problem, machine, lambda: timed(tables(problem, machine)))
     return known or fastest(tables(problem, machine), problem.largest)
