@@ -10,7 +10,7 @@ import tilewise as tw
 import tilewise.kernels.wgmma_gemm.wgmma_half.model as tensor_tiles
 import tilewise.planning.choose as planning
 from tilewise.backends.cuda.device import describe
-from tilewise.kernels.wgmma_gemm.wgmma_half.model import TILES, TensorConfig
+from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TILES, TensorConfig
 
 torch = pytest.importorskip("torch")
 
