@@ -146,6 +146,12 @@ class TestAccumulate:
         tw.matmul(A, A, out=A, accumulate=True)
         close(A, expected)
 
+    def test_an_out_that_the_product_cannot_be_added_to_is_refused(self):
+        M, P = np.ones((3, 3), np.uint64), np.full((3, 3), 5, np.int64)
+        with pytest.raises(tw.DtypeError, match="pass an out of dtype uint64"):
+            tw.matmul(M, M, out=P, accumulate=True)
+        assert (P == 5).all()
+
     def test_without_an_out_is_refused(self):
         with pytest.raises(tw.UsageError, match="no out was given"):
             tw.matmul([[1]], [[1]], accumulate=True)

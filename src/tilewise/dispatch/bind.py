@@ -64,7 +64,7 @@ def bind(M: Any, N: Any, o: Options) -> Call:
         o.refuse("and reproducible= exclude each other here: apply them to the product", *beside)
     problem = _problem(left, right, shape, ring, requested, o, given)
     if given is not None:
-        _check_out_dtype(given, problem.result)
+        _check_out_dtype(given, problem.result, o.accumulate)
     if o.return_arg:
         check_return_arg(ring, where, o.accumulate)
     if left.pointer == right.pointer and where == left.device and problem.may_mirror(on_card=where != "cpu"):
@@ -193,9 +193,11 @@ def _given_out(out: Any, library: Library, left: Operand) -> Operand:
     return given
 
 
-def _check_out_dtype(given: Operand, result: DType) -> None:
-    same = given.dtype == result
-    if not same and not (given.library.name == "numpy" and np.can_cast(result.numpy, given.dtype.numpy, "same_kind")):
+def _check_out_dtype(given: Operand, result: DType, accumulate: bool) -> None:
+    if given.dtype == result:
+        return
+    casts = [(result, given.dtype), (given.dtype, result)][: 1 + accumulate]  # what is added onto is read as the result
+    if given.library.name != "numpy" or not all(np.can_cast(x.numpy, y.numpy, "same_kind") for x, y in casts):
         raise DtypeError(f"out has dtype {given.dtype}, but the product has {result}: pass an out of dtype {result}")
 
 
