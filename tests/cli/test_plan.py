@@ -31,6 +31,8 @@ def test_8_bit_floats_are_float32_on_a_cpu_alone(capsys, device, operands):
         (["--groups", "4", "--device", "cpu"], "--groups plans for a card"),
         (["--groups", "4", "--members", "4", "--device", "h200"], "exclude each other"),
         (["--members", "0", "--device", "h200"], "--members 0 must be 1 or more"),
+        (["--workers", "0"], "--workers 0 must be 1 or more"),
+        (["--memory", ""], "--memory='' is no amount of memory"),
     ],
 )
 def test_what_cannot_be_is_refused(capsys, options, sentence):

@@ -50,7 +50,10 @@ def command(
     float8 = FLOAT8.get(dtype)  # multiplied as float32 on a CPU
     number = float8 if float8 and machine.kind == "cuda" else dtype_named("float32" if float8 else dtype)
     problem = problem_of_shape(*parse_shape(shape), number, semiring, precision=precision, reproducible=reproducible)
-    if closure or workers or memory:
+    for name, count in (("--members", members), ("--groups", groups), ("--workers", workers)):
+        if count is not None and count < 1:
+            raise UsageError(f"{name} {count} must be 1 or more")
+    if closure or workers or memory is not None:
         if reproducible:
             raise UsageError("--reproducible is for products in memory: leave --closure, --workers and --memory out")
         from tilewise.cli.plan_scale import plan_closure, plan_memory, plan_spread
@@ -104,9 +107,6 @@ def _tuned(machine: Machine) -> Machine:
 
 def _batched(problem: Problem, members: int | None, groups: int | None, machine: Machine) -> Problem:
     """The problem as a stack of contiguous members, or with rows in groups of unknown sizes."""
-    for name, count in (("--members", members), ("--groups", groups)):
-        if count is not None and count < 1:
-            raise UsageError(f"{name} {count} must be 1 or more")
     if members is not None and groups is not None:
         raise UsageError("--members and --groups exclude each other: rows in groups are one matrix")
     p = problem
