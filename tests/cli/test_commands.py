@@ -261,7 +261,7 @@ def test_demo_and_info_print_text(capsys):
     out = output_of(capsys, ["demo", "--device", "cpu"], 0).out
     assert "phase 1   Mds |  3  · |   Nds | 17 18 |   sums |  90  96 |" in out
     assert "ok: relative error" in out
-    assert "engines" in output_of(capsys, ["info"], 0).out
+    assert "backends" in output_of(capsys, ["info"], 0).out
 
 
 def test_bench_saves_and_shows(tmp_path, capsys):

@@ -123,3 +123,23 @@ def test_a_truncated_part_is_refused_with_how_to_restart(folder, capsys):
     refused(capsys, ["multiply", "A.npy", "A.npy", "-o", "C.npy", "--memory", "8GB", "--device", "cpu"], "--restart")
     arguments = ["multiply", "A.npy", "A.npy", "-o", "C.npy", "--memory", "8GB", "--device", "cpu", "--restart"]
     assert run(arguments) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["multiply", "A.npy", "A.npy", "-o", "C.npy", "--memory", ""], "--memory='' is no amount of memory"),
+        (["closure", "A.npy", "-o", "C.npy", "--memory", ""], "--memory='' is no amount of memory"),
+        (
+            ["explore", "--compare", "naive", "nave", "--no-open"],
+            "nave is neither a file nor a rung of the ladder: naive",
+        ),
+        (["check", "none.cu"], "none.cu does not exist"),
+        (["run", "none.cu"], "none.cu does not exist"),
+        (["multiply", "V.npy", "A.npy"], "V.npy holds an array of 1 axis"),
+    ],
+)
+def test_what_is_missing_or_empty_is_named(folder, capsys, arguments, expected):
+    np.save("V.npy", np.ones(4))
+    refused(capsys, arguments, expected)
+    assert not (folder / "C.npy").exists()

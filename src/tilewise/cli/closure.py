@@ -32,7 +32,7 @@ def command(
     from tilewise.cli.npy import reserved
 
     ring = find_semiring(semiring)
-    if memory:
+    if memory is not None:
         if not output or predecessors or ends or device not in ("auto", "cpu"):
             raise click.UsageError(
                 "--memory takes a dense GRAPH and -o, works on the CPU, and takes neither --predecessors nor --path"

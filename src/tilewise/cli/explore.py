@@ -122,9 +122,15 @@ def _given(shapes: tuple[str, ...], rest: dict[str, Any]) -> dict[str, Any]:
 
 def file_or_rung(name: Path) -> str | Path:
     """The name of a rung, unless a file has that name."""
+    from tilewise.errors import FileError
+    from tilewise.kernels.ladder.model import LADDER
     from tilewise.teaching.trace.rungs import is_rung
 
-    return str(name) if is_rung(str(name)) and not name.exists() else name
+    if name.exists():
+        return name
+    if is_rung(str(name)):
+        return str(name)
+    raise FileError(f"{name} is neither a file nor a rung of the ladder: {', '.join(LADDER)}")
 
 
 def serve(file: Path | None, watch: bool, lang: str, port: int, given: dict[str, Any], show: bool | None) -> int:

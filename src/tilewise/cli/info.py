@@ -29,7 +29,7 @@ PACKAGES = (
 @click.option("--dtypes", is_flag=True, help="The table of which dtype works in which semiring.")
 @json_option
 def command(dtypes: bool, as_json: bool) -> None:
-    """Devices, engines, caches, versions, and limits measured on this machine."""
+    """Devices, backends, caches, versions, and limits measured on this machine."""
     if dtypes:
         _dtypes(as_json)
         return
@@ -39,7 +39,7 @@ def command(dtypes: bool, as_json: bool) -> None:
         return
     rows = [
         ("tilewise", f"{found['tilewise']} on Python {found['python']}, {found['platform']}"),
-        ("engines", ", ".join(found["engines"])),
+        ("backends", ", ".join(found["engines"])),
     ]
     for device in found["devices"]:
         has = f" ({device['instructions']})" if device.get("instructions") else ""

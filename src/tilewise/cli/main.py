@@ -38,7 +38,7 @@ COMMANDS = {
     "tune": "Measure which config is the fastest on this card, for later plans.",
     "warm": "Build every kernel of a dtype before a call needs one.",
     "verify-bits": "Fingerprints of arrays, and whether known products have their bits here.",
-    "info": "Devices, engines, caches, versions and limits of this machine.",
+    "info": "Devices, backends, caches, versions and limits of this machine.",
 }
 GUARDED = ("check", "trace", "explore")  # `run` starts another process for the program
 

@@ -50,7 +50,7 @@ def command(
     keys = (tls_ca, tls_cert, tls_key)
     if any(keys) and not cluster:
         raise click.UsageError("--tls-ca, --tls-cert and --tls-key belong to --cluster tls://…")
-    if memory or cluster or restart or stores:
+    if memory is not None or cluster or restart or stores:
         from tilewise.cli.streaming import multiply_streaming
 
         pinned = how["kernel"] or how["tile"] or how["alpha"] != 1 or bias or how["activation"] or how["reproducible"]
@@ -81,6 +81,7 @@ def _operands(m_file: Path | None, n_file: Path | None, shape: str | None, dtype
     from tilewise.cli.npy import read_matrix
     from tilewise.core.problem import parse_shape
     from tilewise.errors import ShapeError
+    from tilewise.system.quantities import counted
 
     if shape:
         return make_operands(parse_shape(shape), dtype, seed)
@@ -89,7 +90,9 @@ def _operands(m_file: Path | None, n_file: Path | None, shape: str | None, dtype
     M, N = read_matrix(m_file), read_matrix(n_file)
     for path, array in ((m_file, M), (n_file, N)):
         if array.ndim != 2:
-            raise ShapeError(f"{path} holds an array of {array.ndim} axes: multiply takes matrices, which have 2")
+            raise ShapeError(
+                f"{path} holds an array of {counted(array.ndim, 'axis', 'axes')}: multiply takes matrices, which have 2"
+            )
     return M, N
 
 

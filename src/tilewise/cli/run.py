@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tilewise.cli.terminal import json_text, plain, report_options
+from tilewise.core.machine import KNOWN_CARDS
 
 if TYPE_CHECKING:
     from tilewise.emulator.host.options import Options
@@ -29,7 +30,7 @@ class _WithArguments(click.Command):
 @click.command("run", cls=_WithArguments)
 @click.argument("program", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("further", nargs=-1, metavar="[FURTHER.cu|.cpp …] [-- ARGUMENTS]")
-@click.option("--card", default="t4", show_default=True, help="The card to model: t4, a100, rtx4090, h100, h200.")
+@click.option("--card", default="t4", show_default=True, help=f"The card to model: {', '.join(KNOWN_CARDS)}.")
 @click.option("--include", "-I", multiple=True, type=click.Path(file_okay=False), help="A folder of local headers.")
 @click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro.")
 @click.option("--allow-write", multiple=True, type=click.Path(file_okay=False), help="A folder it may write to.")

@@ -29,7 +29,7 @@ def multiply_streaming(
     cluster: str | None, check: bool, keys: tuple[Path | None, Path | None, Path | None],
 ) -> tuple[dict[str, Any], list[tuple[str, str]], bool]:  # fmt: skip
     """The JSON document, the rows to print, and whether the check passed."""
-    room = budget(memory, "--memory") if memory else usual_budget()
+    room = budget(memory, "--memory") if memory is not None else usual_budget()
     if room < TIGHT and resident() < BASE:  # in a process of our own, not inside another program
         prefer_ctypes()
         return_freed_memory()

@@ -15,6 +15,7 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_given, dtype_of, promote
 from tilewise.core.options import Key, Options
 from tilewise.errors import DtypeError, ShapeError, UsageError
+from tilewise.system.quantities import counted
 
 FORMS = ("axes", "order", "casting")
 ORDERS, CASTINGS = ("C", "F", "A", "K"), ("no", "equiv", "safe", "same_kind", "unsafe")
@@ -133,7 +134,7 @@ def _checked(item: Any, role: str, core: int, ndim: int) -> tuple[int, ...]:
     if len(found) != core:
         raise UsageError(f"axes= of {role} are {item!r}, and a product has {core} of its axes")
     if any(not -ndim <= axis < ndim for axis in found):
-        raise ShapeError(f"axes= of {role} are {item!r}, and {role} has {ndim} axes")
+        raise ShapeError(f"axes= of {role} are {item!r}, and {role} has {counted(ndim, 'axis', 'axes')}")
     if len({axis % ndim for axis in found}) < core:
         raise ShapeError(f"axes= of {role} are {item!r}, which names one twice")
     return tuple(axis % ndim for axis in found)

@@ -14,8 +14,7 @@ from tilewise.dispatch.bind import bind
 from tilewise.dispatch.execute import execute, machine_of
 from tilewise.planning.choose import make_plan
 
-
-SHORT = 2.0  # seconds: a first product of the CPU's kernels compiles and starts threads; after a shorter one a second is timed
+SHORT = 2.0  # seconds: a first product on a CPU compiles and starts threads; after a shorter one a second is timed
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any
 from tilewise.core.problem import Problem
 from tilewise.core.reproducible import CHAIN
 from tilewise.errors import TooLargeError
-from tilewise.system.quantities import seconds, size
+from tilewise.system.quantities import counted, seconds, size
 
 JSON_VERSION = 1
 SETS = 2  # buffers for the panels of an operand: one is used while the other is filled
@@ -202,7 +202,10 @@ class Schedule:
             ("memory", f"{size(self.memory)} requested, {size(self.needs)} used ({self.level.name})"),
             ("resident", f"a tile of {self.rows}x{self.cols} of P; {self.grid[0]} x {self.grid[1]} of them"),
             ("panels", f"{self.held} of {self.band}x{self.depth} of M, {SETS} of {self.depth}x{self.cols} of N"),
-            ("streamed", f"{self.phases} phases a tile; {size(self.bytes_in)} in, {size(self.bytes_out)} out"),
+            (
+                "streamed",
+                f"{counted(self.phases, 'phase')} a tile; {size(self.bytes_in)} in, {size(self.bytes_out)} out",
+            ),
             ("stages", self._stages()),
             ("expected", f"{seconds(self.predicted)}, set by {self.bound}; floor {seconds(self.floor)}"),
         ]

@@ -27,6 +27,7 @@ from tilewise.scale.samples import checksum
 from tilewise.system.files import fill, here
 from tilewise.system.imported import imported
 from tilewise.system.memory import release_mapped_pages
+from tilewise.system.quantities import counted
 
 HEADER = 64 * 1024  # largest header of a .npy file in bytes
 BAND = 2 * 1024 * 1024  # bytes that are converted, checked or encoded at a time
@@ -80,7 +81,8 @@ class ArraySource:
     def __init__(self, array: Any, name: str) -> None:
         operand = NUMPY.operand(array, name)
         if len(operand.shape) != 2:
-            raise ShapeError(f"{name} has {len(operand.shape)} axes: within a memory budget, operands are matrices")
+            axes = counted(len(operand.shape), "axis", "axes")
+            raise ShapeError(f"{name} has {axes}: within a memory budget, operands are matrices")
         self.name, self.dtype, self.array = name, operand.dtype, operand.memory
         self.shape = (operand.shape[0], operand.shape[1])
         row, col = operand.strides
@@ -130,7 +132,9 @@ class NpyFile:
         shape, fortran, dtype = npy_header(file, path)
         self.offset = file.tell()
         if len(shape) != 2:
-            raise ShapeError(f"{path} holds an array of {len(shape)} axes: multiply takes matrices, which have 2")
+            raise ShapeError(
+                f"{path} holds an array of {counted(len(shape), 'axis', 'axes')}: multiply takes matrices, which have 2"
+            )
         self.shape = (int(shape[0]), int(shape[1]))
         self.dtype = dtype_of(dtype)
         self.swapped = not dtype.isnative
@@ -207,7 +211,9 @@ class ZarrSource:
 
     def __init__(self, array: Any, name: str) -> None:
         if len(array.shape) != 2:
-            raise ShapeError(f"{name} has {len(array.shape)} axes: within a memory budget, operands are matrices")
+            raise ShapeError(
+                f"{name} has {counted(len(array.shape), 'axis', 'axes')}: within a memory budget, operands are matrices"
+            )
         self.array, self.name = array, name
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = dtype_of(np.dtype(array.dtype))

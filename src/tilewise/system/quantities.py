@@ -21,9 +21,9 @@ def size(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def counted(count: int, noun: str) -> str:
-    """ "1 phase", "2 phases"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """ "1 phase", "2 phases"; "2 axes" by its plural."""
+    return f"{count} {noun}" if count == 1 else f"{count} {plural or noun + 's'}"
 
 
 def coordinates(name: Iterable[object], brief: bool = False) -> str:

@@ -12,6 +12,7 @@ from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.errors import ShapeError
 from tilewise.system.imported import imported
+from tilewise.system.quantities import counted
 
 REPEATS = ("coo", "csr", "csc", "bsr")  # formats that can store a cell several times
 
@@ -49,7 +50,7 @@ class Rows:
         """The rows of x, or its columns as the rows of its transpose. Cells that are stored several times are combined
         by the add of `algebra` (parallel edges of a graph); SciPy would take the sum."""
         if x.ndim != 2:
-            raise ShapeError(f"{name} is a sparse array of {x.ndim} axes: products take two")
+            raise ShapeError(f"{name} is a sparse array of {counted(x.ndim, 'axis', 'axes')}: products take two")
         rows = x.tocsc() if by_columns else x.tocsr()
         if not rows.has_canonical_format:
             rows = rows.copy()

@@ -23,6 +23,7 @@ from tilewise.algebra.to_llvm import KINDS, commutes, operands_swapped
 from tilewise.backends.cpu.kernels.gustavson.run import STEPS, SmallProduct, product_of_rows, product_with_dense
 from tilewise.dispatch.sparse.arrays import Rows, add_runs, is_sparse
 from tilewise.errors import DtypeError, ShapeError, UsageError
+from tilewise.system.quantities import counted
 
 # nanoseconds: per stored cell and column of the dense operand, per pair of stored cells, per step of the dense tiles;
 # per stored cell, and per cell of a sparse matrix made dense (docs/how/sparse.md)
@@ -96,7 +97,9 @@ def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[...,
         if not stored and type(x) is not np.ndarray:
             raise UsageError(f"{name} is {type(x).__name__}: a scipy.sparse operand meets another, or a NumPy array")
         if x.ndim > 2 or x.ndim < 1:
-            raise ShapeError(f"{name} has {x.ndim} axes: sparse products take matrices, and vectors beside them")
+            raise ShapeError(
+                f"{name} has {counted(x.ndim, 'axis', 'axes')}: sparse products take matrices, and vectors beside them"
+            )
     if M.shape[-1] != N.shape[0]:
         raise ShapeError(f"the {M.shape[-1]} columns of M do not meet the {N.shape[0]} rows of N; they must be equal")
     if is_plus_times(ring):
@@ -168,7 +171,7 @@ def _one_sparse(M: Any, N: Any, algebra: Algebra, dense: Callable[..., Any]) -> 
 def _with_dense(S: Any, X: Array, name: str, algebra: Algebra, dense: Callable[..., Any]) -> Array:
     """S ⊗ X; or Sᵀ ⊗ X where S is N, and X the transposed M."""
     if S.ndim != 2:
-        raise ShapeError(f"{name} is a sparse array of {S.ndim} axes: products take two")
+        raise ShapeError(f"{name} is a sparse array of {counted(S.ndim, 'axis', 'axes')}: products take two")
     rows, inner = S.shape if name == "M" else S.shape[::-1]
     columns = X.shape[1] if X.ndim == 2 else 1
     compiled = _compiles(algebra)

@@ -40,7 +40,7 @@ def run_program(
     options = options or Options()
     path = Path(path)
     if not path.is_file():
-        raise FileError(f"{path}: no such file")
+        raise FileError(f"{path} does not exist")
     if not hasattr(os, "fork"):  # Windows: its processes inherit no descriptors by number
         message = "main was not run: programs run on Linux and macOS"
         return ProgramReport(str(path), 2, UNCONFINED, message, card=options.card)

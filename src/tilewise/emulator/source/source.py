@@ -113,7 +113,8 @@ def read_source(kernel: str | Path) -> Source:
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{path}: {error.strerror or error}") from error
+        missing = isinstance(error, FileNotFoundError)
+        raise FileError(f"{path} does not exist" if missing else f"{path}: {error.strerror or error}") from error
     except ValueError as error:
         raise FileError(f"{str(kernel)!r}: {error}") from error
     return Source(str(path), decode(data))

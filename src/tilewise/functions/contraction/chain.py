@@ -21,6 +21,7 @@ from tilewise.errors import ShapeError, UsageError
 from tilewise.functions.contraction.laws import check_regroups, check_signs, one_over
 from tilewise.functions.contraction.traced import check_not_compiled, is_compiled, name_in_graph, semiring_in_graph
 from tilewise.functions.contraction.views import array_of, dtype_of_array, to_library_of
+from tilewise.system.quantities import counted
 
 
 @overload
@@ -66,7 +67,8 @@ def _chain(operands: Sequence[Any], ring: Semiring, level: str | None = None) ->
     for number, x in enumerate(matrices, 1):
         if x.ndim < 1 or (x.ndim == 1 and number not in (1, len(matrices))):
             raise ShapeError(
-                f"operand {number} of the chain has {x.ndim} axes: only the first and the last are vectors"
+                f"operand {number} of the chain has {counted(x.ndim, 'axis', 'axes')}: "
+                "only the first and the last are vectors"
             )
     if len(matrices) == 1:
         return _single_operand(matrices[0], ring)

@@ -9,6 +9,7 @@ from operator import index
 from typing import Any
 
 from tilewise.errors import ShapeError, UsageError
+from tilewise.system.quantities import counted
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,10 @@ def _sizes(
     where: dict[str, int] = {}
     for number, (term, shape) in enumerate(zip(terms, shapes, strict=True), 1):
         if len(term) != len(shape):
-            raise ShapeError(f"{subscripts!r}: operand {number} has {len(shape)} axes, and {term!r} names {len(term)}")
+            raise ShapeError(
+                f"{subscripts!r}: operand {number} has {counted(len(shape), 'axis', 'axes')}, "
+                f"and {term!r} names {len(term)}"
+            )
         for label, size in zip(term, shape, strict=True):
             known = sizes.get(label, 1)
             if known != size and 1 not in (known, size):

@@ -20,6 +20,7 @@ from tilewise.dispatch.forms import single_out
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.functions.contraction.einsum import einsum
 from tilewise.functions.contraction.views import array_of, dtype_of_array, permuted
+from tilewise.system.quantities import counted
 
 ROW, COLUMN = (..., None, slice(None)), (..., slice(None), None)  # index a vector as a matrix
 SUBSCRIPTS = {"matvec": "...ij,...j->...i", "vecmat": "...i,...ij->...j", "vecdot": "...i,...i->..."}
@@ -186,7 +187,7 @@ def _axis(axis: Any, x: Any, role: str) -> int:
     except TypeError:
         raise UsageError(f"{axis!r} is no axis of {role}: pass a whole number") from None
     if not -x.ndim <= at < x.ndim:
-        raise ShapeError(f"{role} has {x.ndim} axes, and none numbered {at}")
+        raise ShapeError(f"{role} has {counted(x.ndim, 'axis', 'axes')}, and none numbered {at}")
     return at % int(x.ndim)
 
 
