@@ -89,6 +89,35 @@ def test_a_thread_is_chosen_by_click_and_by_arrow(browser, pages):
     assert browser.js("return document.querySelectorAll('.matrices .line').length") == 3
 
 
+def test_a_thread_of_many_is_chosen_on_the_picture_and_by_arrow(browser, pages):
+    """256 threads are painted; the chosen one is a button."""
+    _, address = pages("16x16x16")
+    browser.open(f"{address}#block=0,0&phase=0&step=3")
+    painted = "return [...document.querySelector('.threads canvas').over.values()].map((one) => one.how ?? one.ring)"
+    point = """
+      const host = document.querySelector('.threads'); const svg = host.querySelector('svg').getBoundingClientRect();
+      const [row, col] = arguments; const { cell } = host.layout;
+      const where = { clientX: svg.left + (col + .5) * cell, clientY: svg.top + (row + .5) * cell, bubbles: true };
+      host.querySelector('svg').dispatchEvent(new MouseEvent('click', where));
+    """
+    assert browser.js("return document.querySelectorAll('.thread').length") == 1
+    browser.js(point, 2, 5)
+    assert "thread=5,2" in browser.hash()
+    assert "(x 5, y 2)" in browser.text(".mine")
+    label = "return document.querySelector('.thread').getAttribute('aria-label')"
+    assert browser.js(label).startswith("Thread (x 5, y 2): ")
+    browser.js("document.querySelector('.thread').focus()")
+    browser.press("down")
+    browser.press("left")
+    assert "thread=4,3" in browser.hash()
+    assert browser.js(FOCUS).startswith("thread"), "the focus stays in the picture"
+    seen = []
+    for _ in range(3):
+        browser.js("document.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowLeft' }))")
+        seen.append(browser.js(painted))
+    assert seen == [["waiting"] * 256, ["loaded"] * 256, ["loaded"] * 256]
+
+
 def test_dropping_a_check_and_a_barrier_and_putting_the_right_kernel_beside(browser, pages):
     _, address = pages("3x3")
     browser.open(f"{address}#block=0,0&phase=1")

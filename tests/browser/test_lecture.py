@@ -40,6 +40,7 @@ for (const row of document.querySelectorAll('li.here')) {
 }
 return bad;
 """  # noqa: E501
+FRAME = "requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))"
 
 
 @pytest.mark.drawn(2)
@@ -49,6 +50,7 @@ def test_everything_stands_on_one_screen(browser, pages, width, height, language
     _, address = pages("course")
     for name, state in STATES.items():
         browser.open(f"{address}{state}&lang={language}", width=width, height=height)
+        browser.driver.execute_async_script(FRAME)  # which scrolls the listing
         assert browser.js(FOLD) == [], f"{name} at {width}x{height} in {language}"
         assert browser.js(CUT) == [], f"{name} at {width}x{height} in {language}"
 
@@ -169,7 +171,7 @@ def test_the_tile_width_is_a_choice(browser, pages):
     _, address = pages("course")
     browser.open(address)
     browser.choose("tile", "16")
-    browser.wait("document.querySelectorAll('.thread').length === 256")
+    browser.wait("document.querySelector('.threads [role=img]')?.getAttribute('aria-label') === '256 threads'")
     assert "tile=16" in browser.hash()
     browser.choose("tile", "")
     browser.wait("document.querySelectorAll('.thread').length === 4")

@@ -173,12 +173,17 @@ def torn(text: str, draw: random.Random) -> str:
 
 
 def runnable(seed: int) -> str:
-    """A program that is meant to run: a sound one with a few tokens exchanged; one in a hundred would never end."""
+    """A program that is meant to run: a sound one with a few tokens exchanged; one in a hundred would never end.
+
+    One that lowers to much code takes LLVM a second: it is drawn in inverse proportion to that."""
     draw = random.Random(seed)
     chosen = draw.random()
     if chosen < 0.01:
         return str(draw.choice(hostile_programs.CLASSES)(draw))[: 1 << 16]
-    text = Draw(seed).program() if chosen < 0.1 else KERNELS if chosen < 0.15 else draw.choice(_complete)
+    if chosen < 0.06:
+        text = Draw(seed).program() if chosen < 0.03 else KERNELS
+    else:
+        text = draw.choices(list(_complete), list(_complete.values()))[0]
     return exchanged(text, draw, most=2) if draw.random() < 0.2 else altered(text, draw)
 
 
@@ -193,7 +198,8 @@ def program(seed: int) -> str:
 
 
 _kept: dict[tuple[str, ...], Headers] = {}
-_complete: list[str] = []  # the small programs that compile as they stand; the others are refused whatever is exchanged
+# the small programs that compile as they stand, with their weights; the others are refused whatever is exchanged
+_complete: dict[str, float] = {}
 
 
 def kept_headers(names: list[str]) -> Headers:
@@ -240,40 +246,41 @@ def warm(processes: int) -> None:
         kept_headers(list(names))
     translation_unit.load_headers = kept_headers
     with multiprocessing.Pool(processes) as pool:
-        whole = pool.map(_compiles, small_programs(), chunksize=4)
+        lengths = pool.map(_length_of_code, small_programs(), chunksize=4)
     translation_unit.load_headers = loaded
-    _complete[:] = [text for text, compiles in zip(small_programs(), whole, strict=True) if compiles]
+    _complete.update((text, 1 / n) for text, n in zip(small_programs(), lengths, strict=True) if n)
 
 
 def _read_once(names: tuple[str, ...]) -> None:
     header_cache.load_headers(list(names))
 
 
-def _compiles(text: str) -> bool:
+def _length_of_code(text: str) -> int:
+    """Of the LLVM text; 0 of a program that does not compile."""
     folder = Path(tempfile.mkdtemp(prefix="tilewise-fuzz-", dir=ROOM))
     (folder / "a.cu").write_text(text)
     signal.signal(signal.SIGPROF, late)
-    compiles, _ = through_the_front_end(folder / "a.cu")
+    length, _ = through_the_front_end(folder / "a.cu")
     shutil.rmtree(folder, ignore_errors=True)
-    return compiles
+    return length
 
 
 def late(_signal: int, _frame: object) -> None:
     raise TimeoutError
 
 
-def through_the_front_end(path: Path, seconds: float = 20.0) -> tuple[bool, str]:
-    """Whether it was lowered, and what came out but should not. More processor time than `seconds` is a fault, too."""
+def through_the_front_end(path: Path, seconds: float = 20.0) -> tuple[int, str]:
+    """The length of its lowered code, 0 if it was refused, and what came out but should not. More processor time than
+    `seconds` is a fault, too."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
-        lowered(path)
+        return len(lowered(path)), ""
     except (TilewiseError, RecursionError):  # the latter is reported as a program that is nested too deep
-        return False, ""
+        return 0, ""
     except Exception:
-        return False, traceback.format_exc(limit=-3)
+        return 0, traceback.format_exc(limit=-3)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    return True, ""
 
 
 def forked(path: Path, options: Options, output: Path | None = None) -> tuple[int, bytes, resource.struct_rusage]:
@@ -360,8 +367,8 @@ def tried(path: Path, seed: int, how: str, target: str) -> tuple[str, str]:
     """How one program went, and what is wrong with it. What is to run and is refused is not counted as run."""
     text = program(seed) if how == "front" else runnable(seed)
     path.write_text(text, encoding="utf-8", errors="replace")
-    lowers, wrong = through_the_front_end(path)
-    if how == "front" or wrong or not lowers:
+    length, wrong = through_the_front_end(path)
+    if how == "front" or wrong or not length:
         return ("front" if how == "front" else "not run"), wrong
     return executed(path, target)
 
@@ -386,7 +393,7 @@ def work(seeds: range, wanted: int, how: str, target: str, until: float, out: ob
     for number_of_it, seed in enumerate(seeds):
         if number_of_it % 100 == 99:
             gc.collect()
-        if number_of_it % 1000 == 999:  # a campaign that is cut off has counted something
+        if number_of_it % 500 == 499:  # a campaign that is cut off has counted something
             print(json.dumps({"so far": counts, "found": len(found)}), flush=True)
         if time.time() > until or len(found) > 20 or sum(counts.values()) - counts.get("not run", 0) >= wanted:
             break

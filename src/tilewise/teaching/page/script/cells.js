@@ -4,7 +4,7 @@
 
 const MOST_CELLS = 200; // of a picture whose cells are elements, with tooltips and what a large cell has room for
 
-const PAPER = ['ink', 'soft', 'bad', 'good', ...['loaded', 'filled', 'silent', 'outside'].flatMap((how) => [how, `${how}-tint`])];
+const PAPER = ['ink', 'soft', 'bad', 'good', 'rule', ...['loaded', 'filled', 'silent', 'outside'].flatMap((how) => [how, `${how}-tint`])];
 let inks = null; // the colours and the font of the page; read again when its theme changes
 
 function colours() {
@@ -21,13 +21,14 @@ function repaint(theme = null) {
   app.show();
 }
 
-// The three layers. `base`: cells that are the same in every step, by name; `over`: what this step shows there instead.
-function layered(host, width, height, label, cell, { below, above }, base, over) {
+// The three layers. `base`: cells that are the same in every step, by name; `over`: what this step shows there instead;
+// `control`: an element on top of them.
+function layered(host, width, height, label, cell, { below, above }, base, over, control = null) {
   const scale = window.devicePixelRatio || 1;
   clear(host, part('div', { class: 'layers', style: `width:${width}px;height:${height}px` },
     shape('svg', { width, height, viewBox: `0 0 ${width} ${height}`, 'aria-hidden': 'true' }, below),
     part('canvas', { width: Math.round(width * scale), height: Math.round(height * scale), 'aria-hidden': 'true' }),
-    picture(width, height, label, above)));
+    picture(width, height, label, above), control));
   const canvas = host.querySelector('canvas');
   const to = (canvas.context ??= canvas.getContext('2d'));
   const place = [width, height, cell, scale].join();
@@ -55,9 +56,10 @@ function layered(host, width, height, label, cell, { below, above }, base, over)
   }
 }
 
-const PAINTED = ['how', 'now', 'ghost', 'text', 'tone', 'readers'];
+const PAINTED = ['how', 'now', 'ghost', 'text', 'tone', 'ring'];
+const RINGS = { mine: [3, 'good', 1], others: [1.3, 'good', 0.75], using: [1.5, 'good', 1], waiting: [3, 'bad', 1], idle: [1, 'rule', 1] };
 
-function paintCell(to, { x, y, how, now, ghost, text, tone, readers }, cell) {
+function paintCell(to, { x, y, how, now, ghost, text, tone, ring }, cell) {
   const ink = colours();
   const frame = (wide, colour, alpha = 1) => {
     const line = Math.min(wide, cell / 8);
@@ -71,7 +73,7 @@ function paintCell(to, { x, y, how, now, ghost, text, tone, readers }, cell) {
     frame(now ? 2 : 1.4, ink[how], now ? 1 : 0.35);
   }
   if (ghost) { to.setLineDash([3, 3]); frame(1, ink.soft); to.setLineDash([]); }
-  if (readers) frame(readers === 'mine' ? 3 : 1.3, ink.good, readers === 'mine' ? 1 : 0.75);
+  if (ring) { const [wide, colour, alpha] = RINGS[ring]; frame(wide, ink[colour], alpha); }
   if (text === undefined) return;
   to.globalAlpha = tone === 'earlier' ? 0.55 : 1;
   const size = sizeOf(text, cell);

@@ -13,10 +13,7 @@ function flightsOf(pane) {
     const frame = svg.getBoundingClientRect();
     return [frame.left + at[name][0] + (col + 0.5) * cell, frame.top + at[name][1] + (row + 0.5) * cell];
   };
-  const ofThread = (thread) => {
-    const frame = parts.threads.children[thread]?.getBoundingClientRect();
-    return frame?.width ? [frame.left + frame.width / 2, frame.top + frame.height / 2] : null;
-  };
+  const ofThread = (thread) => middleOf(parts.threads, thread, Math.min(run.wide, 32));
   const matrix = (a) => a.reached && run.roles[a.array] && spot(parts.matrices, run.roles[a.array], a.reached);
   const moves = [
     ...state.touched.filter((a) => a.how !== 'filled').map((a) => ({ thread: a.thread, value: a.value, way: () => (a.store ? [ofThread(a.thread), matrix(a)]

@@ -29,6 +29,11 @@ class Pane {
         html('div', { class: 'column wide' },
           card('listing', 'card.listing', { ...scroll, 'aria-label': say('card.listing') }))));
     this.parts.threads.addEventListener('keydown', (event) => threadKey(event, run, view, (thread) => choose({ thread })));
+    this.parts.threads.addEventListener('click', (event) => {
+      const at = cellUnder(this.parts.threads, { threads: [Math.ceil(run.threads / 32) * 32, Math.min(run.wide, 32)] }, event);
+      const thread = at && at.row * Math.min(run.wide, 32) + at.col;
+      if (at && thread < run.threads) choose({ thread });
+    });
     this.lines = buildListing(this.parts.listing, run);
     drawFindings(this.parts.findings, run);
     drawBroken(this.broke, run);

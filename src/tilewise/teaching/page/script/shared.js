@@ -74,7 +74,7 @@ function drawTile(name, rows, cols, x, y, cell, run, state, thread, over) {
 }
 
 const painted = (held, now, who, x, y, thread) => ({
-  x, y, how: held?.how, now, text: held && number(held.value), readers: who && (who.includes(thread) ? 'mine' : 'others'),
+  x, y, how: held?.how, now, text: held && number(held.value), ring: who && (who.includes(thread) ? 'mine' : 'others'),
 });
 
 function drawHeld(held, name, x, y, cell, run, now) {

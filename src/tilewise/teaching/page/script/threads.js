@@ -1,31 +1,46 @@
 // The threads of the block with their registers, and the gate they meet at.
 
+const WORSE = ['loaded', 'filled', 'silent', 'outside'];
+const ROOMY = 58; // pixels of a thread that shows its name and a register
+const WIDEST = 544; // of a block on a page that scrolls
+
 function drawThreads(host, run, state, view, choose) {
   const columns = Math.min(run.wide, 32);
   const lines = Math.ceil(run.threads / columns);
   const frame = measured(host.parentElement);
   const size = Math.min((frame.width - 24) / columns, view.fixed ? Math.max(8, ((frame.height - 40) / lines) * 1.35) : Infinity);
-  const roomy = size >= 58;
+  const roomy = size >= ROOMY;
   const busy = new Map();
-  const worse = ['loaded', 'filled', 'silent', 'outside'];
   for (const { thread, how } of state.touched) {
-    if (worse.indexOf(how) >= worse.indexOf(busy.get(thread))) busy.set(thread, how);
+    if (WORSE.indexOf(how) >= WORSE.indexOf(busy.get(thread))) busy.set(thread, how);
   }
   for (const use of state.used) busy.set(use.thread, 'using');
   for (const thread of state.arrived) busy.set(thread, 'waiting');
   const focus = host.contains(document.activeElement);
-  const buttons = [];
+  const painted = !roomy && run.threads > MOST_CELLS;
+  const tallest = view.fixed ? (frame.height - (painted ? 52 : 40)) / lines : WIDEST / columns;
+  host.choose = choose;
+  host.classList.toggle('tight', !roomy);
+  host.classList.toggle('painted', painted);
+  host.style.setProperty('--columns', columns);
+  host.style.maxWidth = view.fixed && !roomy && !painted ? `${Math.min(frame.width - 24, tallest * columns)}px` : '';
+  host.layout = null;
+  if (painted) paintThreads(host, run, state, view.thread, busy, columns, lines, Math.max(4, Math.min((frame.width - 24) / columns, tallest)));
+  else clear(host, threadButtons(host, run, state, view.thread, busy, roomy));
+  if (focus) (painted ? host.querySelector('button') : host.children[view.thread])?.focus();
+}
+
+function threadButtons(host, run, state, mine, busy, roomy) {
   const known = (host.known ??= []);
   const sumsOf = registers(state);
   const noun = say('word.thread');
-  const choices = (host.choices ??= Array.from({ length: run.threads }, (_, thread) => () => choose(thread)));
-  for (let thread = 0; thread < run.threads; thread++) {
-    const name = (run.threadNames ??= Array.from({ length: run.threads }, (_, t) => run.threadName(t)))[thread];
+  const choices = (host.choices ??= Array.from({ length: run.threads }, (_, thread) => () => host.choose(thread)));
+  return Array.from({ length: run.threads }, (_, thread) => {
     const sums = sumsOf.get(thread) ?? [];
-    const chosen = thread === view.thread;
+    const chosen = thread === mine;
     const now = busy.get(thread) ?? 'idle';
     const shown = sums.length ? number(sums[0].value) : '–';
-    const label = roomy || chosen ? describeThread(roomy ? `${run.threadLabel(thread)} ${shown}` : name, now, sums) : `${noun} ${name}`;
+    const label = roomy || chosen ? describeThread(roomy ? `${run.threadLabel(thread)} ${shown}` : run.threadName(thread), now, sums) : `${noun} ${run.threadName(thread)}`;
     const key = `${now}|${chosen}|${roomy}|${label}`;
     if (known[thread]?.key !== key) {
       known[thread] = { key, part: part('button', {
@@ -35,13 +50,41 @@ function drawThreads(host, run, state, view, choose) {
       part('span', { class: 'who' }, roomy ? run.threadLabel(thread) : ''), roomy ? ' ' : '',
       part('span', { class: 'register' }, roomy ? shown : '')) };
     }
-    buttons.push(known[thread].part);
-  }
-  host.style.setProperty('--columns', columns);
-  host.classList.toggle('tight', !roomy);
-  host.style.maxWidth = view.fixed && !roomy ? `${Math.min(frame.width - 24, (frame.height - 40) / lines * columns)}px` : '';
-  clear(host, buttons);
-  if (focus) host.children[view.thread]?.focus();
+    return known[thread].part;
+  });
+}
+
+// Many small threads on a canvas, the chosen one as a button: an element for each would take the browser most of a step.
+function paintThreads(host, run, state, mine, busy, columns, lines, cell) {
+  const at = (thread) => ({ x: (thread % columns) * cell, y: Math.floor(thread / columns) * cell });
+  const kinds = onceDrawn(run, 'threads', [columns, cell], () => new Map());
+  const of = (now) => {
+    if (!kinds.has(now)) {
+      const look = WORSE.includes(now) ? { how: now, now: true } : { ring: now };
+      kinds.set(now, Array.from({ length: run.threads }, (_, thread) => ({ ...at(thread), ...look })));
+    }
+    return kinds.get(now);
+  };
+  const idle = onceDrawn(run, 'idle', [columns, cell], () => new Map(of('idle').map((one, thread) => [thread, one])));
+  const over = new Map([...busy].map(([thread, now]) => [thread, of(now)[thread]]));
+  host.layout = { at: { threads: [0, 0] }, cell };
+  const size = [Math.ceil(columns * cell), Math.ceil(lines * cell), say('count.thread', { count: run.threads })];
+  const { x, y } = at(mine);
+  const sums = registers(state).get(mine) ?? [];
+  layered(host, ...size, cell, { below: [], above: [] }, idle, over, part('button', {
+    type: 'button', class: 'thread', 'aria-pressed': 'true', 'data-thread': mine, style: `left:${x}px;top:${y}px;width:${cell}px;height:${cell}px`,
+    'aria-label': describeThread(run.threadName(mine), busy.get(mine) ?? 'idle', sums),
+  }));
+}
+
+// The middle of a thread, in the window's coordinates.
+function middleOf(host, thread, columns) {
+  const { layout } = host;
+  const one = layout ? host.querySelector('.layers') : host.children[thread];
+  const frame = one?.getBoundingClientRect();
+  if (!frame?.width) return null;
+  if (!layout) return [frame.left + frame.width / 2, frame.top + frame.height / 2];
+  return [frame.left + ((thread % columns) + 0.5) * layout.cell, frame.top + (Math.floor(thread / columns) + 0.5) * layout.cell];
 }
 
 // The registers of every thread that has one.
