@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+
+from tilewise.emulator.parse import tree
 
 
 class Type:
@@ -28,7 +30,7 @@ class Scalar(Type):
     def align(self) -> int:  # type: ignore[override]
         return max(1, self.size)
 
-    def __reduce__(self) -> Any:  # unpickled basic types are the constants below
+    def __reduce__(self) -> str | tuple[Any, ...]:  # unpickled basic types are the constants below
         if type(self) is Scalar and self.name in BY_NAME:
             return basic, (self.name,)
         return super().__reduce__()
@@ -131,6 +133,10 @@ class TemplateName(Type):
         return self.name
 
 
+Number: TypeAlias = int | float
+Constant: TypeAlias = tuple[Number, Scalar]
+Argument: TypeAlias = Type | Constant  # of a template
+Bindings: TypeAlias = dict[str, Argument]  # of template parameters
 Slot = tuple[str, tuple[str, ...], bool]  # a virtual method: name, parameter types, const
 
 
@@ -147,12 +153,12 @@ class Record(Type):
     """A class with its layout; one object per class or class template instance."""
 
     name: str
-    node: Any
-    bindings: dict[str, Any]  # of the template parameters, or those of a specialisation
-    arguments: list[Any] | None = None  # of a specialisation: the primary template's arguments
+    node: tree.Class | None  # None: of a lambda
+    bindings: Bindings  # of the template parameters, or those of a specialisation
+    arguments: list[Argument] | None = None  # of a specialisation: the primary template's arguments
     fields: list[Field] = field(default_factory=list)
     bases: list[tuple[Record, int]] = field(default_factory=list)
-    methods: dict[str, list[Any]] = field(default_factory=dict)
+    methods: dict[str, list[tree.Function]] = field(default_factory=dict)
     size: int = 1
     align: int = 1
     laid_out: bool = False
@@ -190,7 +196,7 @@ class Record(Type):
         inherited = [(f, at) for base, at in self.bases for f in base.members]
         return [Field(f.name, f.type, f.offset + at, f.init) for f, at in inherited] + self.fields
 
-    def methods_named(self, name: str) -> list[tuple[Any, Record, int]]:
+    def methods_named(self, name: str) -> list[tuple[tree.Function, Record, int]]:
         """Methods of that name, each with its class and that class's offset in this one."""
         own = [(m, self, 0) for m in self.methods.get(name, [])]
         if own:
@@ -299,13 +305,20 @@ def innermost(type_: Type) -> Type:
     return type_
 
 
-def wrap(type_: Scalar, value: Any) -> Any:
+def _truncated(type_: Scalar, value: float) -> int:
+    """As x86-64's cvttsd2si: the least number for one that does not fit; through 64 bits to unsigned int and larger."""
+    least = -(1 << 31) if type_.size < 4 or (type_.size == 4 and type_.signed) else -(1 << 63)
+    most = 1 << 64 if type_.size == 8 and not type_.signed else -least
+    return int(value) if least - 1 < value < most else least
+
+
+def wrap(type_: Scalar, value: Number) -> Number:
     """The value that a variable of this type has after `value` is assigned."""
     if type_.floating:
         return float(value)
     if type_.kind == "bool":
         return int(bool(value))
-    value = int(value)
+    value = _truncated(type_, value) if isinstance(value, float) else int(value)
     bits = type_.size * 8
     value &= (1 << bits) - 1
     return value - (1 << bits) if type_.signed and value >> (bits - 1) else value

@@ -345,8 +345,9 @@ def fits(inner: Scalar, type_: Scalar) -> bool:
 
 def _alignment(type_: Type) -> int:
     """In bytes; vectors of two and four lie at multiples of their size."""
-    vector = isinstance(type_, types.Record) and type_.node.library and len(type_.fields) in (2, 4)
-    return min(16, type_.size) if vector else int(type_.align)
+    of_library = isinstance(type_, types.Record) and type_.node is not None and type_.node.library
+    vector = of_library and isinstance(type_, types.Record) and len(type_.fields) in (2, 4)
+    return min(16, type_.size) if vector else type_.align
 
 
 def _quotient(left: Value, right: Value) -> Real:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import (
     VOID,
+    Argument,
     Array,
+    Bindings,
     FunctionType,
     Pointer,
     Reference,
     Scalar,
     Type,
 )
-from tilewise.emulator.sema.given import Overloads
+from tilewise.emulator.sema.given import Overloads, Value
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
 from tilewise.emulator.sema.type_resolution import argument, resolve
 from tilewise.emulator.sema.unify import unify
@@ -26,26 +28,26 @@ UNKNOWN = Pointer(FunctionType(VOID, ()))  # of a kernel template whose argument
 def deduce(
     p: SymbolTable,
     node: tree.Function,
-    given: list[Any] | None,
-    values: list[Any],
+    given: Sequence[tree.Node] | None,
+    values: Sequence[Value],
     env: Environment,
     where: Environment,
-) -> dict[str, Any] | None:
+) -> Bindings | None:
     """Bindings of the function's template parameters; None if the arguments do not fit.
 
     `env` is the function's environment, `where` the caller's, in which explicit arguments are resolved."""
     names = {t.name: t for t in node.template}
     if len(given or []) > len(names):
         return None
-    bound: dict[str, Any] = {}
-    for template, written in zip(node.template, given or [], strict=False):
+    bound: Bindings = {}
+    for template, named in zip(node.template, given or [], strict=False):
         try:
-            value = argument(p, written, where)
+            made = argument(p, named, where)
         except KernelError:
             return None
-        if not template.pack and template.is_type != isinstance(value, Type):  # get<1> and get<T>
+        if not template.pack and template.is_type != isinstance(made, Type):  # get<1> and get<T>
             return None
-        bound[template.name] = value
+        bound[template.name] = made
     for parameter, value in zip(node.parameters, values, strict=False):
         if isinstance(value, Overloads):
             found = _function_type(p, value, where)
@@ -59,7 +61,7 @@ def deduce(
         written = parameter.type
         if isinstance(written, tree.TypeReference):
             forwards = written.rvalue and isinstance(written.to, tree.TypeName) and written.to.name in names
-            if forwards and value.lvalue:
+            if forwards and not isinstance(value, Overloads) and value.lvalue:
                 bound.setdefault(written.to.name, Reference(type_, value.const))
                 continue
             written = written.to
@@ -80,7 +82,7 @@ def deduce(
     return bound if all(_met(t.constraint, bound.get(t.name)) for t in node.template if t.constraint) else None
 
 
-def _met(concept: str, type_: Any) -> bool:
+def _met(concept: str, type_: Argument | None) -> bool:
     """Whether a type meets a standard concept; those of the program are taken to hold."""
     scalar = type_ if isinstance(type_, Scalar) else None
     kinds = {
@@ -94,8 +96,7 @@ def _met(concept: str, type_: Any) -> bool:
 
 def _function_type(p: SymbolTable, overloads: Overloads, where: Environment) -> Type | None:
     """The type of a function's name; None if it is overloaded."""
-    found = [c[0] if isinstance(c, tuple) else c for c in overloads.candidates]
-    defined = [c for c in found if c.tokens is not None] or found
+    defined = [c for c in overloads.functions if c.tokens is not None] or overloads.functions
     if len(defined) != 1 or (defined[0].template and not defined[0].on_device):
         return None
     env = Environment(scope=defined[0].scope)

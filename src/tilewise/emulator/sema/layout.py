@@ -82,7 +82,8 @@ def copies(record: Record, method: object) -> bool:
     inner = written.to.of if isinstance(written.to, tree.TypeConst) else written.to
     if not isinstance(inner, tree.TypeName):
         return False
-    return bool(inner.name.rpartition("::")[2] == record.node.name.rpartition("::")[2])
+    own = record.node.name if record.node is not None else ""
+    return inner.name.rpartition("::")[2] == own.rpartition("::")[2]
 
 
 def is_trivial(p: SymbolTable, type_: Type) -> bool:
@@ -106,7 +107,7 @@ def plan_slots(p: SymbolTable, record: Record) -> None:
         if base.vptr is not None and record.vptr is None:
             record.vptr, record.slots = offset + base.vptr, list(base.slots)
     inherited = {slot for base, _ in record.bases for slot in all_slots(base)}
-    for method in record.node.methods:
+    for method in record.node.methods if record.node is not None else ():
         if method.template or "static" in method.specifiers or method.name == "<new>":
             continue
         if not method.specifiers & {"virtual", "pure"}:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tilewise.emulator.parse import tree, types
-from tilewise.emulator.parse.types import VOID, Array, Enum, FunctionType, Pointer, Record, Reference, Scalar, Type
+from tilewise.emulator.parse.types import (
+    VOID,
+    Argument,
+    Array,
+    Bindings,
+    Enum,
+    FunctionType,
+    Number,
+    Pointer,
+    Record,
+    Reference,
+    Scalar,
+    Type,
+)
 from tilewise.emulator.sema.deduce import deduce
-from tilewise.emulator.sema.given import Overloads
+from tilewise.emulator.sema.given import Method, Operand, Overloads, Value, free
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
 from tilewise.emulator.sema.type_resolution import argument
 from tilewise.errors import KernelError
@@ -20,7 +33,7 @@ EXACT, PROMOTION, CONVERSION, USER = 0, 1, 3, 10
 @dataclass
 class Choice:
     node: tree.Function
-    bindings: dict[str, Any]
+    bindings: Bindings
     record: Record | None
     offset: int = 0  # in the object, of the base that has the method
 
@@ -36,8 +49,8 @@ def surroundings(p: SymbolTable, node: tree.Function, record: Record | None) -> 
 
 
 def choose(
-    p: SymbolTable, where: Environment, name: str, candidates: list[tuple[tree.Function, Record | None, int]],
-    given: list[Any] | None, values: list[Any], receiver: Any = None,
+    p: SymbolTable, where: Environment, name: str, candidates: list[Method],
+    given: Sequence[tree.Node] | None, values: Sequence[Value], receiver: Operand | None = None,
 ) -> Choice:  # fmt: skip
     """The best of the candidates for these values; raises NoMatch."""
     best: Choice | None = None
@@ -50,7 +63,7 @@ def choose(
             continue
         env = surroundings(p, node, record)
         template = with_auto(node)
-        bindings: dict[str, Any] = {}
+        bindings: Bindings = {}
         if template.template:
             found = deduce(p, template, given, values, env, where)
             if found is None:
@@ -71,7 +84,7 @@ def choose(
     return _specialised(p, best, candidates)
 
 
-def _specialised(p: SymbolTable, chosen: Choice, candidates: list[tuple[tree.Function, Record | None, int]]) -> Choice:
+def _specialised(p: SymbolTable, chosen: Choice, candidates: list[Method]) -> Choice:
     """The explicit specialisation of the chosen template for these arguments, if there is one."""
     for node, record, offset in candidates:
         if node.special is None or len(node.parameters) != len(chosen.node.parameters):
@@ -83,12 +96,12 @@ def _specialised(p: SymbolTable, chosen: Choice, candidates: list[tuple[tree.Fun
     return chosen
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Argument | None) -> Number | Type | None:
     """A template argument without the type of a value."""
     return value[0] if isinstance(value, tuple) else value
 
 
-def no_match(name: str, candidates: list[Any], values: list[Any]) -> str:
+def no_match(name: str, candidates: Sequence[Method], values: Sequence[Value]) -> str:
     given = ", ".join(str(getattr(v, "type", "…")) for v in values)
     name = name.removeprefix("std::")
     counts = sorted({len(c[0].parameters) for c in candidates})
@@ -135,7 +148,7 @@ def _with_type(parameter: tree.Parameter, named: tree.TypeName) -> tree.Paramete
 
 
 def _costs(
-    p: SymbolTable, node: tree.Function, bindings: dict[str, Any], env: Environment, values: list[Any]
+    p: SymbolTable, node: tree.Function, bindings: Bindings, env: Environment, values: Sequence[Value]
 ) -> list[int] | None:
     inner = Environment({**env.bindings, **bindings}, env.scope, env.record)
     costs: list[int] = []
@@ -157,28 +170,29 @@ def _costs(
     return costs
 
 
-def methods(p: SymbolTable, record: Record, name: str) -> list[tuple[tree.Function, Record | None, int]]:
+def methods(p: SymbolTable, record: Record, name: str) -> list[Method]:
     p.layout(record)
     return list(record.methods_named(name))
 
 
-def constructors(record: Record) -> list[tuple[tree.Function, Record | None, int]]:
+def constructors(record: Record) -> list[Method]:
     return [(m, record, 0) for m in record.methods.get("<new>", [])]
 
 
-def operator_choice(p: SymbolTable, where: Environment, name: str, values: list[Any]) -> Choice | None:
+def operator_choice(p: SymbolTable, where: Environment, name: str, values: Sequence[Value]) -> Choice | None:
     """The operator method of the first operand's class, else a free operator; None if no candidate fits."""
-    records = [v for v in values if isinstance(getattr(v, "type", None), (Record, Enum))]
+    operands = [v for v in values if not isinstance(v, (Overloads, tree.Braces))]
+    records = [v for v in operands if isinstance(v.type, (Record, Enum))]
     if not any(isinstance(v.type, Record) for v in records) and not (records and _on_enums(p, name)):
         return None
     first = values[0]
-    tried: list[tuple[Any, list[Any], Any]] = []
-    if isinstance(getattr(first, "type", None), Record):
+    tried: list[tuple[list[Method], Sequence[Value], Operand | None]] = []
+    if not isinstance(first, (Overloads, tree.Braces)) and isinstance(first.type, Record):
         tried.append((methods(p, first.type, name), values[1:], first))
-    free = _free_operators(p, where, name, records)
+    functions = _free_operators(p, where, name, records)
     if not any(isinstance(v.type, Record) for v in records):  # conversions of numbers are better than those to classes
-        free = [f for f in free if f.template or any(_is_enum(p, f, q) for q in f.parameters)]
-    tried.append(([(f, None, 0) for f in free], values, None))
+        functions = [f for f in functions if f.template or any(_is_enum(p, f, q) for q in f.parameters)]
+    tried.append((free(functions), values, None))
     for candidates, given, receiver in tried:
         try:
             return choose(p, where, name, candidates, None, given, receiver)
@@ -196,7 +210,7 @@ def _on_enums(p: SymbolTable, name: str) -> bool:
     return any(n.endswith(name) and not n.startswith("std::") for n in p.entities.functions)
 
 
-def _free_operators(p: SymbolTable, where: Environment, name: str, records: list[Any]) -> list[tree.Function]:
+def _free_operators(p: SymbolTable, where: Environment, name: str, records: Sequence[Operand]) -> list[tree.Function]:
     scopes = [where.scope, *(getattr(r.type, "scope", "") for r in records), "std"]
     names = dict.fromkeys(n for scope in scopes for n in p.names.candidates(name, scope))
     return list(dict.fromkeys(f for n in names for f in p.entities.functions.get(n, [])))
@@ -206,7 +220,7 @@ def same(a: Type, c: Type) -> bool:
     return a == c or (isinstance(a, Array) and isinstance(c, Array) and a.of == c.of and c.length == 0)
 
 
-def rank(p: SymbolTable, value: Any, type_: Type) -> int | None:
+def rank(p: SymbolTable, value: Operand | Overloads, type_: Type) -> int | None:
     """The rank of the conversion of a value to a parameter's type; None if there is none."""
     if isinstance(type_, Reference):
         return _rank_reference(p, value, type_)
@@ -244,16 +258,13 @@ def _rank_function(value: Overloads, type_: Type) -> int | None:
     """The rank of a function's name for a pointer parameter."""
     if isinstance(type_, Pointer) and isinstance(type_.to, FunctionType):
         count = len(type_.to.parameters)
-        found = [c[0] if isinstance(c, tuple) else c for c in value.candidates]  # methods are (node, class, offset)
-        if any(getattr(c, "on_device", False) for c in found):
-            return EXACT
-        return EXACT if any(len(c.parameters) == count for c in found) else None
+        return EXACT if any(c.on_device or len(c.parameters) == count for c in value.functions) else None
     if isinstance(type_, Pointer) and type_.to is types.VOID:
         return CONVERSION
     return None
 
 
-def _rank_reference(p: SymbolTable, value: Any, type_: Reference) -> int | None:
+def _rank_reference(p: SymbolTable, value: Operand | Overloads, type_: Reference) -> int | None:
     if isinstance(value, Overloads):
         return CONVERSION
     lvalue = value.lvalue
@@ -279,7 +290,7 @@ def _rank_reference(p: SymbolTable, value: Any, type_: Reference) -> int | None:
     return made if made is None or made < USER or type_.rvalue else made + 1  # prefer T&& for a temporary
 
 
-def _rank_pointer(value: Any, source: Type, type_: Pointer) -> int | None:
+def _rank_pointer(value: Operand, source: Type, type_: Pointer) -> int | None:
     if source is types.NULLPTR:
         return PROMOTION
     if isinstance(source, Scalar):
@@ -292,7 +303,7 @@ def _rank_pointer(value: Any, source: Type, type_: Pointer) -> int | None:
     return None
 
 
-def _rank_class(p: SymbolTable, value: Any, source: Type, type_: Type) -> int | None:
+def _rank_class(p: SymbolTable, value: Operand, source: Type, type_: Type) -> int | None:
     if isinstance(source, Record) and isinstance(type_, Record):
         p.layout(source)
         if source.derives(type_) is not None:
@@ -344,7 +355,7 @@ def reference_operator(p: SymbolTable, record: Record, type_: Type) -> str | Non
 _TRYING: set[tuple[int, int]] = set()
 
 
-def constructible(p: SymbolTable, record: Record, value: Any) -> bool:
+def constructible(p: SymbolTable, record: Record, value: Operand) -> bool:
     """Whether a value converts to the class implicitly, by a constructor that is not explicit."""
     p.layout(record)
     key = (id(record), id(value))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Type
 from tilewise.emulator.sema import constants, layout, type_resolution
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
@@ -14,5 +13,5 @@ class Semantics(SymbolTable):
     lay_out = layout.lay_out
     evaluate = constants.evaluate
 
-    def type_of(self, node: Any, env: Environment) -> Type:
+    def type_of(self, node: tree.Node, env: Environment) -> Type:
         raise self.refusal("decltype is supported in functions only", node.line, max(1, node.column))

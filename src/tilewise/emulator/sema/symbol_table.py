@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import NoneType
-from typing import Any
+from typing import Protocol, TypeAlias
 
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.declared import Entities, Names
-from tilewise.emulator.parse.types import Record, Scalar, Type
+from tilewise.emulator.parse.types import Bindings, Constant, Number, Record, Scalar, Type
 from tilewise.emulator.source.source import SPAN, Source
 from tilewise.errors import KernelError
 
@@ -23,15 +23,30 @@ class Unknown(Exception):
     """Not a constant expression."""
 
 
+class KnownLocal(Protocol):
+    """A local variable, with its value where that is known."""
+
+    @property
+    def type(self) -> Type | None: ...
+    @property
+    def constant(self) -> Number | None: ...
+
+
+Locals: TypeAlias = Callable[[str], KnownLocal | None]
+Instance: TypeAlias = tuple[int, tuple[tuple[str, str, int], ...]]  # of a class template
+
+
 @dataclass
 class Environment:
     """Where a name is looked up: template arguments, the namespace, the class."""
 
-    bindings: dict[str, Any] = field(default_factory=dict)
+    bindings: Bindings = field(default_factory=dict)
     scope: str = ""
     record: Record | None = None
-    local: Any = None  # finds a variable of the function that is being compiled
-    type_of: Callable[[Any], Type] | None = None  # of an expression, for decltype and sizeof; None: `SymbolTable`'s
+    local: Locals | None = None  # of the function that is being compiled
+    type_of: Callable[[tree.Node], Type] | None = (
+        None  # of an expression, for decltype and sizeof; None: `SymbolTable`'s
+    )
     depth: int = 0  # of calls in a constant expression
 
 
@@ -43,11 +58,12 @@ class SymbolTable(ABC):
         self.source = source
         self.entities = entities
         self.names = names
-        self.records: dict[Any, Record] = {}
+        self.records: dict[Instance, Record] = {}
         self.bodies: dict[
             tuple[tree.Function, bool], tree.Block
         ] = {}  # parsed; not kept in the nodes, which programs share
-        self.constants: dict[Any, Any] = {}  # by name; of classes, by class and name
+        self.constants: dict[str, Constant | None] = {}  # None: being computed
+        self.member_constants: dict[tuple[Record, str], Constant] = {}
         self.library_variables: set[str] = set()  # of known headers, emitted only if used
         self.constants_are_written = False  # by the host program: __constant__ initialisers may change
         self.supplied: set[str] = set()  # types of missing headers
@@ -58,11 +74,11 @@ class SymbolTable(ABC):
     # -- types
 
     @abstractmethod
-    def resolve(self, node: Any, env: Environment) -> Type:
+    def resolve(self, node: tree.Node | Type, env: Environment) -> Type:
         """The type that a type node refers to."""
 
     @abstractmethod
-    def type_of(self, node: Any, env: Environment) -> Type:
+    def type_of(self, node: tree.Node, env: Environment) -> Type:
         """The type of an expression that is not evaluated: of decltype."""
 
     @abstractmethod
@@ -91,21 +107,23 @@ class SymbolTable(ABC):
     # -- constants
 
     @abstractmethod
-    def evaluate(self, node: Any, env: Environment, local: Any = None) -> tuple[Any, Scalar]:
+    def evaluate(self, node: tree.Node | None, env: Environment, local: Locals | None = None) -> Constant:
         """The value and type of a constant expression; raises Unknown."""
 
-    def enumerator(self, name: str) -> tuple[int, Scalar]:
+    def enumerator(self, name: str) -> Constant:
         entry = self.entities.enumerators.get(name)
         if entry is None:
             raise Unknown
         if name not in self.constants:
             type_, node = entry
             scope = name.rpartition("::")[0]
-            self.constants[name] = (int(self.evaluate(node, Environment(scope=scope))[0]), type_)
-        found: tuple[int, Scalar] = self.constants[name]
-        return found
+            value, own = self.evaluate(node, Environment(scope=scope))
+            if own.floating:
+                raise Unknown
+            self.constants[name] = (value, type_)
+        return self._known(name)
 
-    def constant_variable(self, name: str) -> tuple[Any, Scalar]:
+    def constant_variable(self, name: str) -> Constant:
         """The value and type of a file-level constant."""
         item = self.entities.variables[name]
         if not isinstance(item.type, tree.TypeConst) or (item.init is None and not item.arguments):
@@ -121,9 +139,12 @@ class SymbolTable(ABC):
             self.constants[name] = None  # while it is computed
             value, own = self.evaluate(init, env)
             self.constants[name] = (value, own) if type_ is None else (types.wrap(type_, value), type_)
-        if self.constants[name] is None:
+        return self._known(name)
+
+    def _known(self, name: str) -> Constant:
+        found = self.constants[name]
+        if found is None:
             raise Unknown
-        found: tuple[Any, Scalar] = self.constants[name]
         return found
 
     # -- functions

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import (
+    Argument,
     Array,
+    Bindings,
     FunctionType,
     Pointer,
     Record,
@@ -20,11 +22,10 @@ from tilewise.emulator.sema.symbol_table import Environment, SymbolTable, Unknow
 from tilewise.emulator.sema.unify import specialises
 
 
-def resolve(p: SymbolTable, node: Any, env: Environment) -> Type:
+def resolve(p: SymbolTable, node: tree.Node | Type, env: Environment) -> Type:
     if isinstance(node, Type):
         return node
-    made: Type = TABLE[type(node)](p, node, env)
-    return made
+    return TABLE[type(node)](p, node, env)
 
 
 def _fixed(p: SymbolTable, node: tree.TypeFixed, env: Environment) -> Type:
@@ -118,7 +119,7 @@ def _head(p: SymbolTable, node: tree.TypeName, env: Environment) -> Type:
     raise p.refusal(f"{name} is not a type that is known here", node.line, max(1, node.column))
 
 
-def argument(p: SymbolTable, node: Any, env: Environment) -> Any:
+def argument(p: SymbolTable, node: tree.Node, env: Environment) -> Argument:
     """A template argument: a type, a class template, or (value, its type)."""
     if isinstance(node, tree.TypeName) and node.arguments is None and not node.inner:
         template = _template_named(p, node.name, env)
@@ -175,7 +176,7 @@ def instantiate(p: SymbolTable, name: str, node: tree.TypeName, env: Environment
             made = record_of(p, special, found, f"{name}<{', '.join(map(spell, given))}>")
             made.arguments = whole
             return made
-    bindings: dict[str, Any] = {}
+    bindings: Bindings = {}
     for i, parameter in enumerate(primary.template):
         if i < len(given):
             value = given[i]
@@ -192,7 +193,7 @@ def instantiate(p: SymbolTable, name: str, node: tree.TypeName, env: Environment
     return record_of(p, primary, bindings, f"{name}<{spelled}>")
 
 
-def _with_defaults(p: SymbolTable, primary: tree.Class, given: list[Any], env: Environment) -> list[Any]:
+def _with_defaults(p: SymbolTable, primary: tree.Class, given: list[Argument], env: Environment) -> list[Argument]:
     """The arguments given, then the default ones."""
     bound = dict(zip((t.name for t in primary.template), given, strict=False))
     out = list(given)
@@ -203,13 +204,13 @@ def _with_defaults(p: SymbolTable, primary: tree.Class, given: list[Any], env: E
     return out
 
 
-def _specialised(p: SymbolTable, special: tree.Class, given: list[Any], env: Environment) -> dict[str, Any] | None:
+def _specialised(p: SymbolTable, special: tree.Class, given: list[Argument], env: Environment) -> Bindings | None:
     """Bindings of a specialisation (full or partial) that matches these arguments; None if it does not."""
     written = special.special or []
     names = {t.name: t for t in special.template if t.name != "<none>"}
     if len(written) != len(given):
         return None
-    bound: dict[str, Any] = {}
+    bound: Bindings = {}
     for node, value in zip(written, given, strict=True):
         if isinstance(value, Type) and names:
             if not specialises(p, node, value, names, bound, env):
@@ -221,11 +222,11 @@ def _specialised(p: SymbolTable, special: tree.Class, given: list[Any], env: Env
     return bound if len(bound) == len(names) else None
 
 
-def spell(value: Any) -> str:
+def spell(value: Argument) -> str:
     return str(value[0]) if isinstance(value, tuple) else str(value)
 
 
-def record_of(p: SymbolTable, node: tree.Class, bindings: dict[str, Any], name: str) -> Record:
+def record_of(p: SymbolTable, node: tree.Class, bindings: Bindings, name: str) -> Record:
     key = (id(node), tuple((k, str(v), id(v) if isinstance(v, Record) else 0) for k, v in bindings.items()))
     found = p.records.get(key)
     if found is None:
@@ -237,7 +238,7 @@ def record_of(p: SymbolTable, node: tree.Class, bindings: dict[str, Any], name: 
     return found
 
 
-def member_type(p: SymbolTable, owner: Type, name: str, node: Any) -> Type:
+def member_type(p: SymbolTable, owner: Type, name: str, node: tree.Node) -> Type:
     """Owner::name."""
     if isinstance(owner, Record):
         for record in p.layout(owner).lineage:
@@ -246,7 +247,7 @@ def member_type(p: SymbolTable, owner: Type, name: str, node: Any) -> Type:
     raise p.refusal(f"{owner} has no type {name}", node.line, max(1, node.column))
 
 
-TABLE: dict[type, Any] = {
+TABLE: dict[type, Callable[..., Type]] = {
     tree.TypeFixed: _fixed, tree.TypeConst: _const, tree.TypePointer: _pointer, tree.TypeReference: _reference,
     tree.TypeArray: _array, tree.TypeFunction: _function, tree.TypeAuto: _auto, tree.TypeOf: _decltype,
     tree.TypeName: _named,

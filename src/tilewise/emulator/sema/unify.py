@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TypeAlias
 
 from tilewise.emulator.parse import tree
-from tilewise.emulator.parse.types import ULONG, Array, FunctionType, Pointer, Record, Reference, TemplateName, Type
+from tilewise.emulator.parse.types import (
+    ULONG,
+    Array,
+    Bindings,
+    FunctionType,
+    Pointer,
+    Record,
+    Reference,
+    TemplateName,
+    Type,
+)
 from tilewise.emulator.sema.symbol_table import Environment, SymbolTable
+
+Parameters: TypeAlias = Mapping[str, tree.TemplateParameter]  # of a template, by name
 
 
 def unify(
-    p: SymbolTable, written: Any, type_: Type, names: dict[str, Any], bound: dict[str, Any], env: Environment
+    p: SymbolTable, written: tree.Node, type_: Type, names: Parameters, bound: Bindings, env: Environment
 ) -> bool:
     """Match a parameter's type node with an argument's type, adding to `bound`; False if they do not match."""
     if isinstance(written, tree.TypeConst):
@@ -45,7 +58,7 @@ def unify(
 
 
 def _unify_class(
-    p: SymbolTable, written: tree.TypeName, type_: Type, names: dict[str, Any], bound: dict[str, Any], env: Environment
+    p: SymbolTable, written: tree.TypeName, type_: Type, names: Parameters, bound: Bindings, env: Environment
 ) -> bool:
     if not _mentions(written, names):
         return True
@@ -57,10 +70,12 @@ def _unify_class(
         return False
     for record in p.layout(type_).lineage:
         node = record.node
-        values = record.arguments or [record.bindings.get(t.name) for t in (node.template if node is not None else [])]
-        if node is not None and values and written.name in names:  # template <template <class> class C> f(C<int>)
+        if node is None:
+            continue
+        values = record.arguments or [record.bindings[t.name] for t in node.template if t.name in record.bindings]
+        if values and written.name in names:  # template <template <class> class C> f(C<int>)
             bound.setdefault(written.name, TemplateName(node.name))
-        if node is not None and values and written.name.rpartition("::")[2] in (node.name.rpartition("::")[2], *names):
+        if values and written.name.rpartition("::")[2] in (node.name.rpartition("::")[2], *names):
             for value, inner in zip(values, written.arguments or [], strict=False):
                 if isinstance(inner, tree.Name) and inner.name in names:
                     bound.setdefault(inner.name, value)
@@ -71,11 +86,11 @@ def _unify_class(
 
 
 def _unify_alias(
-    p: SymbolTable, alias: tree.Alias, written: tree.TypeName, type_: Type, names: dict[str, Any],
-    bound: dict[str, Any], env: Environment,
+    p: SymbolTable, alias: tree.Alias, written: tree.TypeName, type_: Type, names: Parameters,
+    bound: Bindings, env: Environment,
 ) -> bool:  # fmt: skip
     """Deduce the alias's parameters from the type, then match them with the arguments written."""
-    found: dict[str, Any] = {}
+    found: Bindings = {}
     if not unify(p, alias.type, type_, {t.name: t for t in alias.template}, found, Environment(scope=alias.scope)):
         return False
     for parameter, inner in zip(alias.template, written.arguments or [], strict=False):
@@ -88,7 +103,7 @@ def _unify_alias(
 
 
 def specialises(
-    p: SymbolTable, written: Any, type_: Type, names: dict[str, Any], bound: dict[str, Any], env: Environment
+    p: SymbolTable, written: tree.Node, type_: Type, names: Parameters, bound: Bindings, env: Environment
 ) -> bool:
     """Whether an argument pattern of a partial specialisation, `T*`, `T[]` or `R(A)`, matches the type."""
     if isinstance(written, tree.TypeConst):
@@ -109,7 +124,7 @@ def specialises(
     )
 
 
-def _mentions(written: Any, names: dict[str, Any]) -> bool:
+def _mentions(written: tree.Node | Type, names: Parameters) -> bool:
     if isinstance(written, (tree.TypeConst, tree.TypeArray)):
         return _mentions(written.of, names)
     if isinstance(written, (tree.TypePointer, tree.TypeReference)):

@@ -18,6 +18,7 @@ from tilewise.emulator.host.lower.operands import operands
 from tilewise.emulator.host.lower.values import Overloads, Value
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record
+from tilewise.emulator.sema.given import free
 from tilewise.emulator.sema.overload import NoMatch, choose, methods, no_match
 
 
@@ -49,7 +50,7 @@ def lower_call(b: Builder, node: tree.Call) -> Any:
 
 def _shuffles(callee: Overloads) -> bool:
     """A warp shuffle: only the lanes that others read need a value."""
-    found = [c[0] if isinstance(c, tuple) else c for c in callee.candidates]
+    found = callee.functions
     return bool(found) and all(f.library and "shfl" in f.name for f in found)
 
 
@@ -71,14 +72,14 @@ def _of_the_library(b: Builder, node: tree.Call) -> Overloads | None:
     if any(n in entities.functions or n in entities.variables for n in b.program.names.candidates(name, b.env.scope)):
         return None
     if found and any(_iterator(a) for a in node.arguments):
-        return Overloads(f"std::{name}", found, node.function.arguments)
+        return Overloads(f"std::{name}", free(found), node.function.arguments)
     env = replace(b.env, local=b.find)
     given = [b.program.type_of(a, env) for a in node.arguments if not isinstance(a, (tree.Braces, tree.Lambda))]
     classes = [t.to if isinstance(t, Pointer) else t for t in given]
     owned = [t.node.name for t in classes if isinstance(t, Record) and t.node is not None]
     for namespace, functions in known.items():
         if any(n.startswith(f"{namespace}::") for n in owned):
-            return Overloads(f"{namespace}::{name}", functions, node.function.arguments)
+            return Overloads(f"{namespace}::{name}", free(functions), node.function.arguments)
     return None
 
 
@@ -90,13 +91,12 @@ def _iterator(node: Any) -> bool:
 
 
 def call_overloads(b: Builder, callee: Overloads, values: list[Any], node: Any) -> Any:
-    candidates = callee.candidates if callee.record is not None else [(c, None, 0) for c in callee.candidates]
     try:
-        choice = choose(b.program, b.env, callee.name, candidates, callee.arguments, values, callee.receiver)
+        choice = choose(b.program, b.env, callee.name, callee.candidates, callee.arguments, values, callee.receiver)
     except NoMatch:
         if callee.further:
-            return call_overloads(b, replace(callee, candidates=callee.further, further=None), values, node)
-        raise b.refuse(no_match(callee.name, candidates, values), node) from None
+            return call_overloads(b, replace(callee, candidates=callee.further, further=[]), values, node)
+        raise b.refuse(no_match(callee.name, callee.candidates, values), node) from None
     return call_choice(b, choice, callee.receiver, values, node, callee.qualified)
 
 

@@ -33,6 +33,7 @@ from tilewise.emulator.parse.types import (
     Scalar,
     Type,
 )  # fmt: skip
+from tilewise.emulator.sema.given import free
 from tilewise.emulator.sema.overload import conversion_operator, is_plain_function, reference_operator, same, with_auto
 
 
@@ -53,8 +54,8 @@ def rvalue(b: Builder, value: Any) -> Value:
 
 
 def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> Value:
-    on_card = any(getattr(c, "on_device", False) for c in overloads.candidates)
-    kernels = any("__global__" in getattr(c, "specifiers", ()) for c in overloads.candidates)
+    on_card = any(c.on_device for c in overloads.functions)
+    kernels = any("__global__" in c.specifiers for c in overloads.functions)
     if not kernels and (on_card or b.program.device or b.for_card):
         return device_handle(b, overloads, wanted)
     if on_card and not b.program.device:
@@ -73,7 +74,7 @@ def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Valu
     if isinstance(type_, Reference):
         return bind(b, value, type_)
     if isinstance(value, Overloads) and not isinstance(type_, Scalar):  # a number or a bool is made of its address
-        if explicit and len(value.candidates) == 1 and not getattr(value.candidates[0], "on_device", False):
+        if explicit and len(value.functions) == 1 and not value.functions[0].on_device:
             return Value(type_, function_address(b, value, None).text)  # (int (*)(const void*, const void*))compare
         return function_address(b, value, type_)
     if explicit and type_ is types.VOID:  # (void)x of any x, objects of classes too
@@ -96,7 +97,7 @@ def _by_operator(b: Builder, value: Any, record: Record, type_: Type) -> Value:
         if "static" not in record.methods:
             call = with_auto(record.methods["operator()"][0])
             record.methods["static"] = [call.updated(name=record.name, specifiers=frozenset({"static"}))]
-        return function_address(b, Overloads(record.name, record.methods["static"]), type_)
+        return function_address(b, Overloads(record.name, free(record.methods["static"])), type_)
     wanted = conversion_operator(b.program, record, type_)
     if wanted is None:
         raise b.refuse(f"{record} does not become {type_}")

@@ -24,8 +24,7 @@ def explicit_choice(
     target = wanted.to if isinstance(wanted, (Pointer, Reference)) else wanted
     wanted_types = target.parameters if isinstance(target, FunctionType) else ()
     program = b.program
-    for candidate in overloads.candidates:
-        node, record = candidate[:2] if isinstance(candidate, tuple) else (candidate, overloads.record)
+    for node, record, _ in overloads.candidates:
         if record is not None and "static" not in node.specifiers:
             raise b.refuse(f"{node.name} is a function of {record.name} and is not called: {node.name}()")
         env = surroundings(program, node, record)

@@ -12,16 +12,17 @@ from tilewise.emulator.host.lower.program import KernelHandle
 from tilewise.emulator.host.lower.values import Overloads, Value
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.types import FunctionType, Pointer, Type
+from tilewise.emulator.sema.given import free
 from tilewise.errors import KernelError
 
 
 def kernel_handle(b: Builder, overloads: Overloads, wanted: Type | None) -> Value:
     """The handle of the overload of the wanted type, or of the only one."""
     target = wanted.to if isinstance(wanted, (Pointer, types.Reference)) else wanted
-    kernels = [c for c in overloads.candidates if "__global__" in getattr(c, "specifiers", ())]
+    kernels = [c for c in overloads.functions if "__global__" in c.specifiers]
     kernels.sort(key=lambda k: k.tokens is None)  # definitions before declarations
     try:
-        node, bindings, _, found = explicit_choice(b, replace(overloads, candidates=kernels), wanted)
+        node, bindings, _, found = explicit_choice(b, replace(overloads, candidates=free(kernels)), wanted)
     except KernelError:
         if kernels and isinstance(target, FunctionType):
             raise b.refuse(f"no kernel {overloads.name} has the type {target}") from None

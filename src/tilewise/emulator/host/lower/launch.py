@@ -12,7 +12,8 @@ from tilewise.emulator.host.lower.program import LaunchSite, Program
 from tilewise.emulator.host.lower.values import FULL, INIT, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Record, Reference, Type
-from tilewise.emulator.sema.overload import NoMatch, choose
+from tilewise.emulator.sema.given import free
+from tilewise.emulator.sema.overload import NoMatch, choose, no_match
 from tilewise.emulator.sema.symbol_table import Environment
 
 
@@ -56,13 +57,13 @@ def lower_launch(b: Builder, node: tree.Launch) -> Value:
 
 def _known_kernel(b: Builder, node: tree.Launch, kernel: Overloads, values: list[Any]) -> LaunchSite:
     program = b.program
-    kernels = [c for c in kernel.candidates if "__global__" in getattr(c, "specifiers", ())]
+    kernels = free(c for c in kernel.functions if "__global__" in c.specifiers)
     if not kernels:
         raise b.refuse(f"{kernel.name} is not a __global__ function and cannot be launched", node.kernel)
     try:
-        choice = choose(b.program, b.env, kernel.name, [(k, None, 0) for k in kernels], kernel.arguments, values)
+        choice = choose(b.program, b.env, kernel.name, kernels, kernel.arguments, values)
     except NoMatch:
-        raise b.refuse(_mismatch(kernel.name, kernels, values), node) from None
+        raise b.refuse(no_match(kernel.name, kernels, values), node) from None
     b.line = node.line
     env = Environment(choice.bindings, choice.node.scope)
     parameters = [types.bare(program.resolve(p.type, env)) for p in choice.node.parameters]
@@ -85,14 +86,6 @@ def _through_pointer(b: Builder, node: tree.Launch, kernel: Any) -> tuple[Launch
         raise b.refuse(f"this kernel takes {len(target.parameters)} arguments, {len(node.arguments)} are given", node)
     values = operands(b, node.arguments)
     return LaunchSite(node, None, {}, [types.bare(t) for t in target.parameters], []), pointer.text, values
-
-
-def _mismatch(name: str, kernels: list[Any], values: list[Any]) -> str:
-    counts = sorted({len(k.parameters) for k in kernels})
-    if len(values) not in counts:
-        return f"{name} takes {' or '.join(map(str, counts))} arguments, {len(values)} are given"
-    given = ", ".join(str(getattr(v, "type", "…")) for v in values)
-    return f"no {name} takes ({given})"
 
 
 def argument_offsets(program: Program, parameters: list[Type]) -> tuple[list[int], int]:

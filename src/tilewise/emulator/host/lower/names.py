@@ -28,6 +28,7 @@ from tilewise.emulator.host.lower.values import (
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Enum, Pointer, Record, Reference
 from tilewise.emulator.sema import constants
+from tilewise.emulator.sema.given import Method, free
 from tilewise.emulator.sema.overload import methods
 from tilewise.emulator.sema.symbol_table import Unknown
 
@@ -132,18 +133,20 @@ def _file_level(b: Builder, node: tree.Name) -> Any:
         if name in entities.functions:
             if not program.lenient:
                 program.require_declared(node.name, entities.functions[name], node, b.env)
-            return Overloads(name, entities.functions[name], node.arguments, further=_imported(b, name, node.name))
+            return Overloads(
+                name, free(entities.functions[name]), node.arguments, further=_imported(b, name, node.name)
+            )
         if name in entities.enumerators:
             return _enumerator(b, name, node)
     raise b.refuse(f"{node.name} is not known here", node)
 
 
-def _imported(b: Builder, found: str, name: str) -> list[Any]:
+def _imported(b: Builder, found: str, name: str) -> list[Method]:
     """Functions of the same name from namespaces that are imported by `using`."""
     if "::" in found:
         return []
     names = [n for n in b.program.names.candidates(name, b.env.scope) if n != found]
-    return [f for n in names for f in b.program.entities.functions.get(n, [])]
+    return free(f for n in names for f in b.program.entities.functions.get(n, []))
 
 
 def lower_member(b: Builder, node: tree.Member) -> Any:
@@ -185,7 +188,7 @@ def _base_place(b: Builder, place: Place, name: str) -> Place:
         return place
     for base, offset in record.bases:
         part = _base_place(b, replace(place, type=base, address=b.offset(place.address, offset)), name)
-        if part.type is not base or base.node.name.rpartition("::")[2] == name:
+        if part.type is not base or (base.node is not None and base.node.name.rpartition("::")[2] == name):
             return part
     return place
 

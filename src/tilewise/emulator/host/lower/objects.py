@@ -127,7 +127,8 @@ def _initializer_list(b: Builder, record: Record, address: str, method: tree.Fun
 def _fill_initializer_list(b: Builder, list_type: Record, made: str, braces: tree.Braces) -> None:
     """Construct an initializer_list at `made`; its elements are temporaries."""
     b.program.layout(list_type)
-    item = list_type.bindings[list_type.node.template[0].name]
+    (item,) = list_type.bindings.values()
+    assert isinstance(item, types.Type)
     space = b.temporary(Array(item, len(braces.items)))
     for i, node in enumerate(braces.items):
         at = b.offset(space, i * b.program.size_of(item))
