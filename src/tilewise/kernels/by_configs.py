@@ -121,15 +121,16 @@ def chosen(tables: Sequence[Table], problem: Problem, parts: int = 1) -> tuple[f
     may have none of them.)"""
     able: list[tuple[float, Any]] = []
     if problem.ordered:
-        able = [(time, config) for config, time in timed(tables) if config.in_order and config.splits == parts]
+        every = timed(tables, problem.largest)
+        able = [(time, config) for config, time in every if config.in_order and config.splits == parts]
     return min(able, key=itemgetter(0)) if able else fastest(tables, problem.largest)
 
 
-def timed(tables: Iterable[Table]) -> Iterator[tuple[Any, float]]:
-    """Every configuration with its expected seconds."""
+def timed(tables: Iterable[Table], largest: int = 0) -> Iterator[tuple[Any, float]]:
+    """Every configuration with its expected seconds; `largest`: as of `Formula.least`."""
     for table in tables:
-        for number, row in enumerate(table.rows.rows):
-            if (seconds := table.formula(row, table.given)) < INFINITE:
+        for number, seconds in enumerate(table.formula.each(table.rows, table.given, largest)):
+            if seconds < INFINITE:
                 yield table.config(number), seconds
 
 
@@ -145,7 +146,7 @@ def preferring_measured(
     class_of_problem: Callable[[Problem], str],
     p: Problem,
     machine: Machine,
-    timed: Callable[[], Iterable[tuple[Any, float]]],
+    tables: Callable[[], Iterable[Table]],
 ) -> tuple[float, Any] | None:
     """The least expected seconds and their configuration, where a tuned table has the product's class: it decides
     between configurations that are expected to be close."""
@@ -155,7 +156,7 @@ def preferring_measured(
     key = class_of_problem(p)
     if key not in table.entries:
         return None
-    every = [(seconds, number, config) for number, (config, seconds) in enumerate(timed())]
+    every = [(seconds, number, config) for number, (config, seconds) in enumerate(timed(tables(), p.largest))]
     seconds, best, chosen = preferred(every, key, table)
     return seconds, replace(best, tuned=chosen)
 
@@ -179,11 +180,11 @@ class Tabled(ByConfigs):
         return chosen(self.tables(problem, machine), problem)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return tuple(dict.fromkeys(config for config, _ in timed(self.tables(problem, machine))))
+        return tuple(dict.fromkeys(config for config, _ in timed(self.tables(problem, machine), problem.largest)))
 
     def seconds(self, config: Any, problem: Problem, machine: Machine) -> float:
         """Infinite for a configuration that is not in the tables."""
-        every = timed(self.tables(problem, machine))
+        every = timed(self.tables(problem, machine), problem.largest)
         return next((seconds for one, seconds in every if one == config), INFINITE)
 
 

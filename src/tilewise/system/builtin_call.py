@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from tilewise.system.cache import DiskCache
 from tilewise.system.llvm_lock import LLVM
 
 METH_FASTCALL = 0x80
@@ -112,8 +113,8 @@ def compiled(text: str, name: str) -> int:
     return compiled_functions(text, (name,))[0]
 
 
-def compiled_functions(text: str, names: Sequence[str], optimised: int = 2) -> list[int]:
-    """The same of several."""
+def compiled_functions(text: str, names: Sequence[str], kept: bool = False) -> list[int]:
+    """The same of several; `kept`: their machine code stays on disk."""
     with LLVM:
         import llvmlite.binding as llvm
 
@@ -121,10 +122,22 @@ def compiled_functions(text: str, names: Sequence[str], optimised: int = 2) -> l
         llvm.initialize_native_asmprinter()
         for symbol in SYMBOLS:
             llvm.add_symbol(symbol, ctypes.cast(getattr(ctypes.pythonapi, symbol), ctypes.c_void_p).value)
-        machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(opt=optimised, jit=True)
-        module = llvm.parse_assembly(DECLARED + text)
-        module.verify()
-        engine = llvm.create_mcjit_compiler(module, machine)
+        triple = llvm.get_process_triple()
+        machine = llvm.Target.from_triple(triple).create_target_machine(opt=2, jit=True)
+
+        def module(code: str) -> Any:
+            parsed = llvm.parse_assembly(code)
+            parsed.verify()
+            parsed.data_layout = str(machine.target_data)
+            return parsed
+
+        if kept:
+            key = (text, triple, f"LLVM {llvm.llvm_version_info}")
+            code = DiskCache("llvm").get_or_build(key, lambda: bytes(machine.emit_object(module(DECLARED + text))))
+            engine = llvm.create_mcjit_compiler(module(""), machine)
+            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        else:
+            engine = llvm.create_mcjit_compiler(module(DECLARED + text), machine)
         engine.finalize_object()
         _kept.append(engine)
         return [int(engine.get_function_address(name)) for name in names]

@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from threading import Thread
 
+from tilewise.errors import UsageError
 from tilewise.system.builtin_call import builtin, compiled_functions, native_calls
 from tilewise.system.llvm_lock import LLVM
 from tilewise.system.python_to_llvm import DECLARED, Translation
@@ -92,9 +93,8 @@ def compile_formulas() -> None:
         names = [f"least.{number}" for number in range(len(waiting))]
         texts = (translated(formula.function, number) for number, formula in enumerate(waiting))
         try:
-            # not optimised, which would take LLVM five times as long (92 ms) and save one to four microseconds a call
-            addresses = compiled_functions(DECLARED + "\n".join(texts), names, optimised=0)
-        except (ImportError, RuntimeError, OSError, AttributeError):
+            addresses = compiled_functions(DECLARED + "\n".join(texts), names, kept=True)
+        except (ImportError, RuntimeError, OSError, AttributeError, UsageError):
             return  # Python gives the same values
         for formula, least in zip(waiting, addresses, strict=True):
             formula.use(least)

@@ -16,7 +16,7 @@ from math import sqrt
 from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.problem import Layout, Problem
-from tilewise.kernels.by_configs import Table, fastest, preferring_measured, timed, tuned_class
+from tilewise.kernels.by_configs import Table, fastest, preferring_measured, tuned_class
 from tilewise.kernels.capabilities import HOPPER, elements_of, rate_name, tensor_name
 from tilewise.kernels.coefficients import coefficients
 from tilewise.kernels.mma_gemm.mma_sync.tiles import PHASE_BYTES, TILES, MmaTile, tiles_of
@@ -123,7 +123,7 @@ def in_the_set(
 def best_config(problem: Problem, machine: Machine, requested: bool = False) -> tuple[float, MmaConfig]:
     """The least expected seconds, and their configuration; `requested`: this kernel by its name, so that every tile
     counts."""
-    known = preferring_measured(KERNEL, tuning_class, problem, machine, lambda: timed(tables(problem, machine)))
+    known = preferring_measured(KERNEL, tuning_class, problem, machine, lambda: tables(problem, machine))
     return known or fastest(tables(problem, machine, requested), problem.largest)
 
 

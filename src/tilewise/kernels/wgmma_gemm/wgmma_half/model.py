@@ -72,5 +72,5 @@ def best_config(problem: Problem, machine: Machine) -> tuple[float, TensorConfig
     """The least expected seconds, and their configuration; a tuned table decides between those that are close."""
     if problem.ordered:
         return chosen(tables(problem, machine), problem, fixed_parts(problem, machine.units))
-    known = preferring_measured(KERNEL, tuning_class, problem, machine, lambda: timed(tables(problem, machine)))
+    known = preferring_measured(KERNEL, tuning_class, problem, machine, lambda: tables(problem, machine))
     return known or fastest(tables(problem, machine), problem.largest)
