@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tilewise.emulator.check.judge import integer_product
+from tilewise.teaching.trace import check
 
 
 @pytest.mark.parametrize(
@@ -38,3 +39,92 @@ def test_it_does_not_take_the_time_of_numpys_integers():
         return min(times)
 
     assert least(integer_product) < least(np.matmul)
+
+
+NEAREST = """
+__global__ void nearest(float* points, float* centres, int* labels, int n, int k, int dims) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int best = 0;
+    float least = 1e30f;
+    for (int c = 0; c < k; ++c) {
+        float sum = 0;
+        for (int d = 0; d < dims; ++d) {
+            float apart = points[i * dims + d] - centres[c * dims + d];
+            sum += apart * apart;
+        }
+        if (sum < least) { least = sum; best = c; }
+    }
+    labels[i] = best;
+}
+void label(float* points, float* centres, int* labels, int n, int k, int dims) {
+    nearest<<<(n + 255) / 256, 256>>>(points, centres, labels, n, k, dims);
+}
+"""
+MEANS = """
+__global__ void means(float* sums, int* counts, float* centres, int dims, int k) {
+    int c = blockIdx.x, d = threadIdx.x;
+    centres[c * dims + d] = counts[c] > 0 ? sums[c * dims + d] / counts[c] : 0;
+}
+void average(float* sums, int* counts, float* centres, int dims, int k) {
+    means<<<k, dims>>>(sums, counts, centres, dims, k);
+}
+"""
+SWEEP = """
+__global__ void sweep(const float* before, float* after, const float* source, float h2, int n) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y, i = y * n + x;
+    if (x > 0 && x < n - 1 && y > 0 && y < n - 1)
+        after[i] = 0.25f * (before[i - 1] + before[i + 1] + before[i - n] + before[i + n] - h2 * source[i]);
+}
+void once(const float* before, float* after, const float* source, float h2, int n) {
+    dim3 block(16, 16), grid((n + 15) / 16, (n + 15) / 16);
+    sweep<<<grid, block>>>(before, after, source, h2, n);
+}
+"""
+
+
+@pytest.mark.parametrize("kernel", [NEAREST, MEANS, SWEEP])
+def test_three_arrays_whose_elements_are_not_multiplied_are_no_product(kernel):
+    report = check(kernel)
+    assert report.clean, report.text()
+
+
+def test_a_product_by_a_function_or_in_registers_is_one():
+    kernel = """
+    __device__ float times(float a, float b) { return a * b; }
+    __global__ void f(float* A, float* B, float* C, int m, int k, int n) {
+        int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
+        if (row >= m || col >= n) return;
+        float sum = 0;
+        for (int i = 0; i < k - 1; ++i) { HOW }
+        C[row * n + col] = sum;
+    }
+    void g(float* A, float* B, float* C, int m, int k, int n) {
+        dim3 block(16, 16), grid((n + 15) / 16, (m + 15) / 16);
+        f<<<grid, block>>>(A, B, C, m, k, n);
+    }
+    """
+    for how in (
+        "sum += times(A[row * k + i], B[i * n + col]);",
+        "float a = A[row * k + i], b = B[i * n + col]; sum += a * b;",
+    ):
+        kinds = {str(f.kind) for run in check(kernel.replace("HOW", how)).runs for f in run.findings}
+        assert "wrong-product" in kinds, how
+
+
+def test_integers_named_alpha_and_beta_are_factors():
+    report = check("""
+    __global__ void f(int n, int alpha, int* X, int* Y, int beta, int* A) {
+        int i = blockDim.y * blockIdx.y + threadIdx.y, j = blockDim.x * blockIdx.x + threadIdx.x;
+        if (i < n && j < n) {
+            int sum = 0;
+            for (int k = 0; k < n; ++k) sum += X[i * n + k] * Y[k * n + j];
+            A[i * n + j] = alpha * sum + beta * A[i * n + j];
+        }
+    }
+    void g(int n, int alpha, int* X, int* Y, int beta, int* A) {
+        dim3 block(16, 16), grid((n + 15) / 16, (n + 15) / 16);
+        f<<<grid, block>>>(n, alpha, X, Y, beta, A);
+    }
+    """)
+    assert report.clean, report.text()

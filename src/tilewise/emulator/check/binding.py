@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator.check.readings import Reading
-from tilewise.emulator.check.roles import assign_matrices, assign_sizes, matrix_struct, member_role
+from tilewise.emulator.check.roles import assign_matrices, assign_sizes, is_factor, matrix_struct, member_role
 from tilewise.emulator.limits import Limits
 from tilewise.emulator.machine.leaves import dtype_of, dtypes_of, element_dtype
 from tilewise.emulator.machine.memory import ZERO, Buffer, Cells, MatrixView, Pointer
@@ -153,9 +153,10 @@ def _bind_product(
 def _bind_factors(program: Program, bound: Bound, given: Mapping[str, Any]) -> None:
     """alpha and beta of a GEMM."""
     for variable in program.parameters:
-        if variable.name in bound.arguments or variable.name in given or not isinstance(variable.type, Scalar):
+        if variable.name in bound.arguments or variable.name in given:
             continue
-        if variable.type.floating:
+        if is_factor(variable):
+            assert isinstance(variable.type, Scalar)
             factor = 0.0 if "beta" in variable.name.lower() else 1.0
             if factor == 0.0:
                 output = bound.of("P")

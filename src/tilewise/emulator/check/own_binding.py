@@ -96,7 +96,9 @@ def number_of(type_: Scalar, argument: Any) -> Any:
         return None
 
 
-def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], seed: int | None) -> Bound:
+def bind_own(
+    program: Program, own: OwnLaunch, integers: Mapping[str, int], seed: int | None, multiplies: bool
+) -> Bound:
     if len(own.arguments) != len(program.parameters):
         raise UnknownLaunch(f"the launch at line {own.line} passes {len(own.arguments)} arguments")
     bound = Bound({}, {}, {}, {}, None, {}, None)
@@ -124,7 +126,7 @@ def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], seed
             raise UnknownLaunch(f"{name} has {length} elements, more than are looked at here")
     known = {**integers, **bound.symbols}
     bound.symbols = dict(known)
-    matrices = assign_matrices(program)
+    matrices = assign_matrices(program) if multiplies else None
     views: dict[str, tuple[int, int]] = {}
     if matrices is not None:
         views = _layout(program, matrices, lengths, known, bound)

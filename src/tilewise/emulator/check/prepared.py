@@ -21,8 +21,9 @@ from tilewise.emulator.check.roles import (
     assign_matrices,
     matrix_struct,
     member_role,
-    multiplies_sums,
+    multiplies_elements,
     names_other_work,
+    names_product,
     role_by_name,
     size_by_name,
     strides_of,
@@ -35,8 +36,10 @@ from tilewise.emulator.machine.leaves import dtype_of
 from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.packed_body import tokens_of
-from tilewise.emulator.parse.tree import Function, Name, TypeName
+from tilewise.emulator.parse.tree import Block, Function, Name, TypeName
 from tilewise.emulator.parse.types import Scalar
+from tilewise.emulator.sema.bodies import body_of
+from tilewise.emulator.sema.symbol_table import Environment
 from tilewise.errors import UsageError
 
 
@@ -52,7 +55,7 @@ class Prepared:
         self.site = self.sites[0] if self.sites else None
         self.program = self._compile()
         self.matrices = assign_matrices(self.program) if not names_other_work(function.short) else None
-        if self.matrices and multiplies_sums([t.text for t in tokens_of(function.tokens or [])], self.matrices):
+        if self.matrices and not (names_product(function.short) or multiplies_elements(self._body())):
             self.matrices = None
         self.constants = self._constant_sizes()
 
@@ -61,6 +64,9 @@ class Prepared:
         launch = self._recorded(self.site) or launch
         self.template = template_values(self.loaded, self.function, launch)
         return compile_entry(self.loaded, self.function, self.template)
+
+    def _body(self) -> Block:
+        return body_of(self.loaded.table, self.function, Environment(scope=self.function.scope), lenient=True)
 
     def _recorded(self, site: LaunchSite | None) -> list[Any]:
         """The template arguments that a launch had in the program's run."""

@@ -5,13 +5,14 @@ Determined by type and stores first, then by name, then by the sizes' use as str
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from tilewise.emulator.compile.kernel import TILE_NAMES
 from tilewise.emulator.machine.leaves import element_dtype
 from tilewise.emulator.machine.program import Program, Variable
+from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import BOOL, Pointer, Record, Scalar, Type
-from tilewise.emulator.source.lexer import closing
 
 ROLE_LETTERS = {"a": "M", "m": "M", "b": "N", "n": "N", "c": "P", "p": "P", "x": "M", "y": "N", "z": "P"}
 ROLE_DIGITS = {"1": "M", "2": "N", "3": "P"}
@@ -86,23 +87,75 @@ def member_role(struct: Record, name: str) -> str | None:
 
 def names_other_work(kernel: str) -> bool:
     """Whether a kernel's name says that it computes no product: a blur has three arrays, too."""
-    return OTHER_WORK.search(kernel) is not None and PRODUCT.search(kernel) is None
+    return OTHER_WORK.search(kernel) is not None and not names_product(kernel)
 
 
-def multiplies_sums(tokens: list[str], matrices: dict[str, Variable]) -> bool:
-    """Whether the sum of an element of M and one of N is a factor, as in no semiring's product."""
-    names = {matrices[role].name for role in "MN"}
-    at = [i for i, token in enumerate(tokens[:-1]) if i > 1 and token in names and tokens[i + 1] == "["]
-    ends = {i: closing(tokens, i + 1) for i in at}
-    for i in at:
-        sign = ends[i] + 1
-        end = ends.get(sign + 1, len(tokens))
-        in_brackets = (
-            tokens[i - 1] == "(" and tokens[sign : sign + 1] in (["+"], ["-"]) and tokens[end + 1 : end + 2] == [")"]
-        )
-        if in_brackets and tokens[sign + 1] != tokens[i] and "*" in (tokens[i - 2], *tokens[end + 2 : end + 3]):
+def names_product(kernel: str) -> bool:
+    return PRODUCT.search(kernel) is not None
+
+
+def multiplies_elements(body: tree.Node) -> bool:
+    """Whether two different elements of arrays are multiplied, as by every product: the square of a difference, a
+    quotient and `(M[i] + N[i]) * factor` are of other work. A call that takes two elements may multiply them."""
+    names = _holding_elements(body)
+
+    def element(node: Any) -> bool:
+        return any(isinstance(n, tree.Index) or (isinstance(n, tree.Name) and n.name in names) for n in _values(node))
+
+    def sums(node: Any) -> bool:
+        return isinstance(node, tree.Binary) and node.op in "+-" and element(node.left) and element(node.right)
+
+    for node in _values(body):
+        parts: list[Any] = []
+        if isinstance(node, tree.Binary) and node.op in ("*", "&", "&&"):
+            parts = [node.left, node.right]
+        elif isinstance(node, tree.Assign) and node.op == "*=":
+            parts = [node.target, node.value]
+        elif isinstance(node, tree.Call) and isinstance(node.function, tree.Name):
+            extreme = re.match(r"f?(min|max)", node.function.name.rpartition("::")[2]) is not None
+            parts = [] if extreme and not any(sums(x) for x in node.arguments) else node.arguments
+        parts = [x for x in parts if element(x) and (isinstance(node, tree.Call) or not sums(x))]
+        if len(parts) > 1 and not _same(parts[0], parts[1]):
             return True
     return False
+
+
+def _values(node: Any) -> Iterator[tree.Node]:
+    """The nodes below, without those of subscripts."""
+    stack = [node]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, (list, tuple)):
+            stack.extend(item)
+        elif isinstance(item, tree.Node):
+            yield item
+            stack.extend(getattr(item, name) for name in item.__slots__ if not isinstance(item, tree.Index))
+
+
+def _holding_elements(body: tree.Node) -> set[str]:
+    """The local variables that an element of an array is stored to, directly or through another."""
+    stores = [(n.name, n.init) for n in tree.walk(body) if isinstance(n, tree.Variable)]
+    assigned = [n for n in tree.walk(body) if isinstance(n, tree.Assign) and isinstance(n.target, tree.Name)]
+    stores += [(n.target.name, n.value) for n in assigned]
+    found: set[str] = set()
+    while more := {
+        name
+        for name, value in stores
+        if name not in found
+        for n in _values(value)
+        if isinstance(n, tree.Index) or (isinstance(n, tree.Name) and n.name in found)
+    }:
+        found |= more
+    return found
+
+
+def _same(one: Any, two: Any) -> bool:
+    """Whether two expressions are written alike."""
+    if isinstance(one, list) and isinstance(two, list):
+        return len(one) == len(two) and all(map(_same, one, two))
+    if not isinstance(one, tree.Node) or type(one) is not type(two):
+        return bool(one == two)
+    return all(_same(getattr(one, n), getattr(two, n)) for n in one.__slots__ if n not in ("line", "column", "extent"))
 
 
 def assign_matrices(program: Program, requested: bool = False) -> dict[str, Variable] | None:
@@ -135,11 +188,15 @@ def _is_output(program: Program, variable: Variable) -> bool:
     return variable.key in program.stored
 
 
+def is_factor(variable: Variable) -> bool:
+    """alpha or beta of a GEMM."""
+    type_ = variable.type
+    return isinstance(type_, Scalar) and (type_.floating or variable.name.lower() in ("alpha", "beta"))
+
+
 def assign_sizes(program: Program, matrices: dict[str, Variable], given: dict[str, Any]) -> dict[str, Any] | None:
     """The meanings of the integer parameters that were not given; None if one cannot be determined."""
-    numbers = [
-        v for v in program.parameters if isinstance(v.type, Scalar) and not v.type.floating and v.name not in given
-    ]
+    numbers = [v for v in program.parameters if isinstance(v.type, Scalar) and not is_factor(v) and v.name not in given]
     out: dict[str, Any] = {}
     plain: list[Variable] = []
     for v in numbers:

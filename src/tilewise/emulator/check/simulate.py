@@ -140,7 +140,7 @@ def requested_setting(prepared: Prepared, launch: AtShape, seed: Seed, limits: L
 
 def _own_setting(prepared: Prepared, own: OwnLaunch, seed: Seed, limits: Limits) -> Setting:
     """The program's own launch; of a large grid, the corners and some blocks."""
-    bound = bind_own(prepared.program, own, prepared.loaded.integers, seed)
+    bound = bind_own(prepared.program, own, prepared.loaded.integers, seed, prepared.multiplies)
     geometry = Geometry(own.grid, own.block)
     setting = Setting(prepared, bound, geometry, own.site, own.shared, limits, line=own.line)
     if not prepared.program.waits_for_grid:
