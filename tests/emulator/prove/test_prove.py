@@ -255,3 +255,22 @@ def test_without_z3_the_message_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "z3", None)
     with pytest.raises(Exception, match=r"tilewise\[prove\]"):
         prove_file(Path("nothing.cu"), limits=DEFAULT)
+
+
+def test_an_index_read_from_an_array_is_not_refuted_by_values_that_nobody_gave():
+    text = """
+    __global__ void count(const int* labels, int* counts, int n, int k) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) atomicAdd(&counts[labels[i]], 1);
+    }
+    void f(int n, int k) {
+        int *labels, *counts;
+        cudaMalloc(&labels, n * sizeof(int)); cudaMalloc(&counts, k * sizeof(int));
+        count<<<(n + 255) / 256, 256>>>(labels, counts, n, k);
+    }
+    """
+    (proof,) = prove_file(text, limits=DEFAULT).proofs
+    bounds = next(a for a in proof.answers if a.name == "global bounds")
+    assert (bounds.verdict, bounds.reason) == (Verdict.OPEN, "a value of labels decides, line 4")
+    (proof,) = prove_file(text.replace("counts[labels[i]]", "counts[i]"), limits=DEFAULT).proofs
+    assert proof.refuted

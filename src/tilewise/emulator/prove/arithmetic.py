@@ -111,7 +111,10 @@ class Arithmetic(ABC):
         if isinstance(place.type, types.Array):
             return Pointer(Ref(place.region, place.offset, place.type.of))
         self.access(place, "load", node)
-        return self.anything(place.type, f"a value of {place.region.name} decides", node.line)
+        value = self.anything(place.type, f"a value of {place.region.name} decides", node.line)
+        if isinstance(value, Int) and place.region.space == "global":
+            self.symbols.loaded |= value.poly.symbols
+        return value
 
     def anything(self, type_: Type, why: str, line: int) -> Value:
         if isinstance(type_, Scalar):

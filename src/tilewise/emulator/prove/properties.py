@@ -24,6 +24,7 @@ class Fault:
     line: int
     array: str = ""
     other: int = 0  # line of the other access
+    by_data: bool = False  # the index is made of values of an array, which only the program knows
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,11 @@ class Property:
         """Whether a finding of the emulator is a fault of this property."""
         if finding.kind not in self.kinds:
             return False
-        arrays = {fault.array for fault in self.faults}
-        return finding.kind not in (Kind.OUT_OF_BOUNDS, Kind.RACE, Kind.SILENT_OVERRUN) or finding.array in arrays
+        if finding.kind not in (Kind.OUT_OF_BOUNDS, Kind.RACE, Kind.SILENT_OVERRUN):
+            return True
+        found = [fault for fault in self.faults if fault.array == finding.array]
+        here = [fault for fault in found if fault.line == finding.line]
+        return bool(found) and not (here and all(fault.by_data for fault in here))
 
 
 def properties(claim: Claim, events: Events) -> list[Property]:
@@ -50,7 +54,7 @@ def properties(claim: Claim, events: Events) -> list[Property]:
     line = site.launch.line if site is not None else claim.prepared.function.line
     made = [Property("launch", text, frozenset({Kind.LAUNCH}), tuple(Fault(c, line) for c in claim.refused()))]
     for space, text in spaces.items():
-        inside = tuple(_bounds(events, (space,) if space == "global" else (space, "local")))
+        inside = tuple(_bounds(claim, events, (space,) if space == "global" else (space, "local")))
         if inside or space == "global":
             kinds = frozenset({Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN} if space == "shared" else {Kind.OUT_OF_BOUNDS})
             unknown = [(a.line, f"how long {a.region.name} is") for a in events.accesses
@@ -89,11 +93,12 @@ def _filled(claim: Claim, events: Events) -> Property:
                     undecided)  # fmt: skip
 
 
-def _bounds(events: Events, spaces: tuple[str, ...]) -> Iterator[Fault]:
+def _bounds(claim: Claim, events: Events, spaces: tuple[str, ...]) -> Iterator[Fault]:
     for a in events.accesses:
         if a.region.space in spaces and a.region.length is not None:
             inside = within(ZERO, a.offset, a.region.length - (a.width - 1))
-            yield Fault(both(a.path, negate(inside)), a.line, a.region.name)
+            by_data = bool(claim.symbols.behind(a.offset) & claim.symbols.loaded)
+            yield Fault(both(a.path, negate(inside)), a.line, a.region.name, by_data=by_data)
         elif a.region.space in spaces:
             yield Fault(a.path, a.line, a.region.name)
     for region, must in events.dimensions:

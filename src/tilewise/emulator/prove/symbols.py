@@ -41,6 +41,7 @@ class Symbols:
     fixed: dict[str, int] = field(default_factory=dict)  # constants that rows are told apart by
     facts: dict[str, list[Cond]] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)  # symbols whose value is not modelled: why
+    loaded: set[str] = field(default_factory=set)  # those of them that are values of the program's arrays
     quotients: dict[str, tuple[Poly, int | Poly]] = field(default_factory=dict)  # value and divisor
     remainders: dict[str, tuple[Poly, Poly]] = field(default_factory=dict)  # of divisors that are no constants
     choices: dict[str, tuple[Cond, Poly, Poly]] = field(default_factory=dict)  # condition ? the one : the other
