@@ -111,3 +111,9 @@ def test_refusals_at_run_time_have_a_line():
 
 def test_jumps_need_a_loop():
     assert "outside a loop" in refusal("__global__ void k(float* A, float* B, float* C, int n) { continue; }").message
+
+
+def test_a_bracket_too_many_is_reported_where_it_stands():
+    text = "__global__ void f(int* a) {\n    a[0] = (1 + 2));\n    a[1] = 3;\n}\n"
+    assert refusal(text).line == 2
+    assert refusal(text.replace("(1 + 2))", "(1 + 2")).line == 2

@@ -17,6 +17,9 @@ MAX_NESTING = 120
 ATTRIBUTES = ("__attribute__", "__declspec", "alignas", "__align__", "__launch_bounds__")
 
 
+CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
 class Reader(ABC):
     """The token stream, and the grammar's recursive rules: a type contains expressions (an array's length), a class
     contains any declaration, a lambda contains statements. `Parser` has the rules."""
@@ -174,18 +177,25 @@ class Reader(ABC):
             self.local_values.pop()
 
     def skip_balanced(self) -> list[Token]:
-        """Skip to the closing bracket; the tokens from one bracket to the other."""
+        """Skip to the closing bracket; the tokens from one bracket to the other. A brace closes what was left open
+        inside it, and no other bracket closes a brace: where one is too many, the reader of the inside reports it."""
         start = self.position
-        depth = 0
+        opened: list[str] = []
         while self.token.kind != "end":
             token = self.advance()
-            if token.kind == "punct":
-                if token.text in ("(", "[", "{"):
-                    depth += 1
-                elif token.text in (")", "]", "}"):
-                    depth -= 1
-                    if depth == 0:
-                        return self.tokens[start : self.position]
+            if token.kind != "punct":
+                continue
+            if token.text in CLOSING:
+                opened.append(CLOSING[token.text])
+            elif token.text == "}" and "}" in opened:
+                while opened.pop() != "}":
+                    pass
+            elif token.text == opened[-1]:
+                opened.pop()
+            elif token.text == "}":
+                break
+            if not opened:
+                return self.tokens[start : self.position]
         raise self.error(f"this {self.tokens[start].text} is never closed", self.tokens[start])
 
     def skip_attributes(self) -> None:
