@@ -481,3 +481,27 @@ int main() {
 }
 """)
     assert (report.output, report.message) == ("5 7 1\n", "")
+
+
+PAUSE = """
+#include <iostream>
+__global__ void set(int* a) { a[threadIdx.x] = 3; }
+int main() {
+  int *a, h[4], n = 8;
+  READ
+  cudaMalloc(&a, sizeof h);
+  set<<<1, n>>>(a);
+  cudaMemcpy(h, a, sizeof h, cudaMemcpyDeviceToHost);
+  printf("%d", h[0]);
+  cudaFree(a);
+  PAUSE
+}
+"""
+
+
+@pytest.mark.parametrize("pause", ["getchar();", "std::cin.get();"])
+def test_a_pause_at_the_end_is_no_missing_input(ran, pause):
+    text = PAUSE.replace("PAUSE", pause)
+    report = ran(text.replace("READ", ""))
+    assert (report.wanted, report.exit_code, [f.line for f in report.faults]) == ("", 1, [4])
+    assert ran(text.replace("READ", 'scanf("%d", &n);')).wanted == "input"

@@ -209,7 +209,7 @@ def fclose(s: Session, stream: int) -> int:
     return 0
 
 
-def _read(s: Session, stream: int, size: int) -> bytes:
+def _read(s: Session, stream: int, size: int, pause: bool = False) -> bytes:
     found = stream_of(s, stream)
     if found is None or isinstance(found.handle, int):
         return b""
@@ -221,7 +221,7 @@ def _read(s: Session, stream: int, size: int) -> bytes:
     if len(data) < size:
         found.at_end = True
         if found.name == "stdin" and not data and not found.was_read:
-            s.wanted = s.wanted or "input"
+            s.misses_input(pause)
     found.was_read = found.was_read or bool(data)
     return data
 
@@ -243,7 +243,7 @@ def fwrite(s: Session, source: int, size: int, count: int, stream: int) -> int:
 
 @runtime("fgetc", "getc")
 def fgetc(s: Session, stream: int) -> int:
-    data = _read(s, stream, 1)
+    data = _read(s, stream, 1, pause=True)
     return data[0] if data else -1
 
 

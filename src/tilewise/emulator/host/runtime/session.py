@@ -106,6 +106,11 @@ class Session:
             self.memory.target.function(function, ("void", *["ptr"] * len(given)))(*given)
         self.finish(status)
 
+    def misses_input(self, pause: bool) -> None:
+        """It read from empty input. `pause`: a single character, which after a launch only keeps a window open."""
+        if not (pause and self.cuda is not None and self.cuda.launches):
+            self.wanted = self.wanted or "input"
+
     def lacks_input(self) -> None:
         """A number was read from empty input: a following fault is not the program's, but ends the run."""
 

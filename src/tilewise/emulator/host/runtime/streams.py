@@ -201,16 +201,17 @@ class InputStream:
         self.at = 0
         self.good = True
 
-    def all(self, s: Session) -> bytes:
+    def all(self, s: Session, pause: bool = False) -> bytes:
         if self.data is None:
             s.console.flush()
             self.data = sys.stdin.buffer.read()
-            s.wanted = s.wanted or ("" if self.data else "input")
+        if self is source(s, 0) and not self.data:
+            s.misses_input(pause)
         return self.data
 
-    def take(self, s: Session) -> bytes:
+    def take(self, s: Session, pause: bool = False) -> bytes:
         self.at += 1
-        return self.all(s)[self.at - 1 : self.at]
+        return self.all(s, pause)[self.at - 1 : self.at]
 
 
 def source(s: Session, number: int) -> InputStream:
@@ -246,7 +247,7 @@ def is_file(s: Session, name: int) -> int:
 def is_word(s: Session, number: int, kind: int) -> int:
     """Extract a word (0), line (1), character (2) or non-space character (3); its length, -1 at the end of input."""
     i = source(s, number)
-    c = i.take(s)
+    c = i.take(s, pause=kind > 1)
     if kind in (0, 3):
         while c.isspace():
             c = i.take(s)
