@@ -415,3 +415,62 @@ def test_a_card_has_its_own_memory_and_an_enumeration_is_a_number(tmp_path, card
     assert report.output == f"{said} 11 2\n"
     assert [f.kind.value for f in report.faults] == ["out-of-bounds"]
     assert "x (4 bytes" in report.faults[0].message + report.faults[0].evidence
+
+
+NAMES = r"""
+#include <cstdio>
+#include <cfloat>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <math_constants.h>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+namespace fs = std::filesystem;
+int minus(int a, int b) { return a - b; }
+void show(int a, float b, int c) { printf("%d %g %d\n", a, b, c); }
+int main() {
+  fs::path p("runs/a.b/c.txt");
+  printf("%s %s %s %s %d\n", p.filename().c_str(), p.stem().c_str(), p.extension().c_str(), p.parent_path().c_str(), (int)fs::exists(p));
+  fs::create_directories("runs/first");
+  fs::path q = fs::path("runs") / "first";
+  std::cout << fs::is_directory(q) << " " << q << " " << (q / "z.txt").string() << "\n";
+  for (const auto& e : fs::directory_iterator(".")) if (e.is_regular_file() && e.path().extension() == ".txt") puts(e.path().filename().c_str());
+  std::vector<int> v{1, 2, 3};
+  printf("%d %d %d %d\n", std::gcd(12, -8), std::lcm(4, 6), std::reduce(v.begin(), v.end()), std::transform_reduce(v.begin(), v.end(), v.begin(), 0));
+  std::function<void(int)> g{std::bind(show, 1, 2.5f, std::placeholders::_1)};
+  g(7);
+  std::function<int(float)> all = std::bind(minus, 9, 4);
+  printf("%d %d\n", std::bind(minus, std::placeholders::_2, std::placeholders::_1)(1, 5), all(0.5f));
+  u_int u = 3; u_char c = 4;
+  printf("%d %d %d %d %u\n", MAXFLOAT == FLT_MAX, HUGE_VALF > MAXFLOAT, CUDART_NAN != CUDART_NAN, isatty(0), u + c);
+  std::istringstream in("word next");
+  char name[16];
+  in >> name;
+  puts(name);
+}
+"""
+
+
+def test_names_that_programs_use_now_and_then(tmp_path):
+    (tmp_path / "beside.txt").write_text("here")
+    program = tmp_path / "names.cu"
+    program.write_text(NAMES)
+    report = run_program(program, [], Options(), capture=True)
+    assert (report.message, report.findings) == ("", [])
+    assert (
+        report.output
+        == """c.txt c .txt runs/a.b 0
+1 "runs/first" runs/first/z.txt
+beside.txt
+4 12 6 14
+1 2.5 7
+4 5
+1 1 1 0 7
+word
+"""
+    )

@@ -168,3 +168,20 @@ def test_a_header_in_a_folder_of_its_name(tmp_path):
     program.write_text("#include <parts.cuh>\nint main() { Row r(3, 2); return r[0] + r[2]; }\n")
     report = run_program(program, [], Options(), capture=True)
     assert (report.ended, report.status) == ("exit", 4), report.message
+
+
+def test_a_header_in_an_unusual_folder_is_found_if_it_is_the_only_one(tmp_path):
+    folder = tmp_path / "transpose" / "src"
+    folder.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    program = folder / "main.cu"
+    program.write_text('#include <cstdio>\n#include "sizes.cuh"\nint main() { printf("%d\\n", SIDE); }\n')
+    shared = tmp_path / "shared_by_all" / "Include" / "sizes.cuh"
+    shared.parent.mkdir(parents=True)
+    shared.write_text("#define SIDE 32\n")
+    report = run_program(program, [], Options(), capture=True)
+    assert (report.message, report.output) == ("", "32\n")
+    other = tmp_path / "other" / "sizes.cuh"
+    other.parent.mkdir()
+    other.write_text("#define SIDE 64\n")
+    assert "sizes.cuh is neither beside the program" in run_program(program, [], Options(), capture=True).message

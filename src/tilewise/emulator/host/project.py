@@ -6,13 +6,16 @@ world-writable folders end the search upwards."""
 
 from __future__ import annotations
 
+import os
 import stat
+from itertools import islice
 from pathlib import Path
 
 LEVELS = 3
 SOURCES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 HEADERS = (".h", ".hpp", ".hh", ".hxx", ".cuh", ".inl", ".inc", ".tpp", ".ipp")
 USUAL = ("include", "inc", "headers", "common", "Common", "common/inc", "utils", "util", "src", "lib")
+MOST_FOLDERS = 400  # that are looked through for a header in no usual place
 
 
 def folders_above(folder: Path) -> list[Path]:
@@ -58,3 +61,17 @@ def usual_folders(folder: Path, above: list[Path]) -> list[Path]:
     """The project's folders and their include/, common/, …"""
     near = (folder, *above)
     return [place for base in near for place in (base, *(base / name for name in USUAL)) if place.is_dir()]
+
+
+def only_file(name: str, folder: Path, above: list[Path]) -> Path | None:
+    """The file of that name below the nearest folder of the project that has one; None if that has several."""
+    parts = Path(name).parts
+    for base in (folder, *above) if parts and ".." not in parts else ():
+        found: list[Path] = []
+        for here, below, files in islice(os.walk(base), MOST_FOLDERS):
+            below[:] = sorted(f for f in below if not f.startswith("."))
+            if parts[-1] in files and Path(here, parts[-1]).parts[-len(parts) :] == parts:
+                found.append(Path(here, parts[-1]))
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None

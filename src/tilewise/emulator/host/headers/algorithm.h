@@ -76,6 +76,7 @@ template <class I, class J, class O, class F> O transform(I first, I last, J oth
 template <class I, class T> T accumulate(I first, I last, T sum) { for (; first != last; ++first) sum = sum + *first; return sum; }
 template <class I, class T, class F> T accumulate(I first, I last, T sum, F f) { for (; first != last; ++first) sum = f(sum, *first); return sum; }
 template <class I, class T> T reduce(I first, I last, T sum) { for (; first != last; ++first) sum = sum + *first; return sum; }
+template <class I> auto reduce(I first, I last) { auto sum = *first; sum = 0; return std::reduce(first, last, sum); }
 template <class I, class J, class T> T inner_product(I first, I last, J other, T sum) { for (; first != last; ++first, ++other) sum = sum + *first * *other; return sum; }
 template <class I, class T> void iota(I first, I last, T value) { for (; first != last; ++first, ++value) *first = value; }
 template <class I, class O> O partial_sum(I first, I last, O to) { if (first == last) return to; auto sum = *first; *to = sum; while (++first != last) { sum = sum + *first; *++to = sum; } return ++to; }
@@ -215,6 +216,9 @@ template <class I, class N> void advance(I& at, N n) { at = at + n; }
 template <class T> struct __adder { T* _to; __adder(T& c) : _to(&c) {} __adder& operator*() { return *this; } __adder& operator++() { return *this; } template <class V> __adder& operator=(const V& v) { _to->push_back(v); return *this; } };
 template <class T> __adder<T> back_inserter(T& c) { return __adder<T>(c); }
 template <class I, class T, class F, class G> T transform_reduce(I first, I last, T sum, F f, G g) { for (; first != last; ++first) sum = f(sum, g(*first)); return sum; }
+template <class I, class J, class T> T transform_reduce(I first, I last, J other, T sum) { return std::inner_product(first, last, other, sum); }
+template <class T, class U> auto gcd(T a, U b) { auto x = a < 0 ? -a : a; auto y = b < 0 ? -b : b; while (y) { auto r = x % y; x = y; y = r; } return x; }
+template <class T, class U> auto lcm(T a, U b) { auto m = a && b ? a / std::gcd(a, b) * b : a * b; return m < 0 ? -m : m; }
 template <class I, class O> O inclusive_scan(I first, I last, O to) { return std::partial_sum(first, last, to); }
 template <class I, class O, class T> O exclusive_scan(I first, I last, O to, T sum) { for (; first != last; ++first, ++to) { T v = *first; *to = sum; sum = sum + v; } return to; }
 template <class T> struct __yes { static const bool value = true; };

@@ -55,6 +55,8 @@
 #define M_LN2 0.69314718055994530942
 #define INFINITY (__builtin_inff())
 #define HUGE_VAL (__builtin_inf())
+#define HUGE_VALF (__builtin_inff())
+#define MAXFLOAT FLT_MAX
 #define NAN (__builtin_nanf())
 #define CLOCKS_PER_SEC 1000000L
 #define CLOCK_MONOTONIC 1

@@ -1,4 +1,5 @@
 // C functions that few programs use.
+typedef unsigned char u_char; typedef unsigned short u_short; typedef unsigned int u_int; typedef unsigned long u_long;
 extern int __errno_value;
 int __errno_value = 0;
 #define errno __errno_value

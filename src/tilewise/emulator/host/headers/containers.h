@@ -192,4 +192,17 @@ template <class R, class A, class B, class C> struct function<R(A, B, C)> { R (*
 template <class R, class A, class B, class C, class D> struct function<R(A, B, C, D)> { R (*_call)(void*, A, B, C, D);
     __FUNCTION_BODY(function() : _object(nullptr) {} template <class F> function(F f) { _object = (void*)__kept_copy(f); _call = &__invoke4<F, R, A, B, C, D>; })
     R operator()(A a, B b, C c, D d) const { return _call(_object, a, b, c, d); } };
+template <int N> struct __placeholder {};
+namespace placeholders { __placeholder<1> _1; __placeholder<2> _2; __placeholder<3> _3; }
+template <class T> struct __bound { template <class X, class Y, class Z> static T& of(T& v, X&, Y&, Z&) { return v; } };
+template <> struct __bound<__placeholder<1>> { template <class X, class Y, class Z> static X& of(__placeholder<1>&, X& x, Y&, Z&) { return x; } };
+template <> struct __bound<__placeholder<2>> { template <class X, class Y, class Z> static Y& of(__placeholder<2>&, X&, Y& y, Z&) { return y; } };
+template <> struct __bound<__placeholder<3>> { template <class X, class Y, class Z> static Z& of(__placeholder<3>&, X&, Y&, Z& z) { return z; } };
+template <class F> struct __binder { F _f;
+    auto operator()() { int no = 0; return _f(no, no, no); }
+    template <class X> auto operator()(X x) { int no = 0; return _f(x, no, no); }
+    template <class X, class Y> auto operator()(X x, Y y) { int no = 0; return _f(x, y, no); }
+    template <class X, class Y, class Z> auto operator()(X x, Y y, Z z) { return _f(x, y, z); } };
+template <class F> __binder<F> __bind_calls(F f) { __binder<F> b = {f}; return b; }
+template <class F, class... A> auto bind(F f, A... a) { return __bind_calls([=](auto& x, auto& y, auto& z) mutable { return f(__bound<A>::of(a, x, y, z)...); }); }
 }

@@ -6,6 +6,10 @@
 #define CUDART_PI_F 3.141592654f
 #define CUDART_INF_F (__builtin_inff())
 #define CUDART_INF (__builtin_inf())
+#define CUDART_NAN_F (__builtin_nanf())
+#define CUDART_NAN ((double)__builtin_nanf())
+#define CUDART_PI 3.1415926535897931
+#define CUDART_MAX_NORMAL_F 3.402823466e+38f
 #define CUDA_VERSION 12040
 typedef enum cudaError {
     cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInitializationError = 3,

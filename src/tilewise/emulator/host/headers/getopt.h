@@ -1,4 +1,5 @@
 // getopt: POSIX options (-a, -b value) and GNU long options.
+int isatty(int) { return 0; }
 char* optarg = 0;
 int optind = 1;
 int opterr = 1;

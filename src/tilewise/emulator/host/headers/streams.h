@@ -111,6 +111,7 @@ public:
     istream& operator>>(double& v) { if (__is_number(_id, 1)) v = __is_real(); return *this; }
     istream& operator>>(char& c) { if (__is_word(_id, 3) > 0) __is_copy(&c); return *this; }
     istream& operator>>(string& s) { long n = __is_word(_id, 0); if (n >= 0) { s = string(n, ' '); if (n) __is_copy(&s[0]); } return *this; }
+    istream& operator>>(char* s) { string word; *this >> word; strcpy(s, word.c_str()); return *this; }
     int get() { char c; if (__is_word(_id, 2) > 0) { __is_copy(&c); return (unsigned char)c; } return -1; }
     istream& read(char* to, long n) { for (_read = 0; _read < n; ++_read) { if (__is_word(_id, 2) <= 0) break; __is_copy(to + _read); } return *this; }
     istream& get(char& c) { int g = get(); if (g >= 0) c = (char)g; return *this; }
