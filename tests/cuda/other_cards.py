@@ -118,10 +118,11 @@ def by_tile(torch, M, N, P, how, tile):
     """Multiplied by a configuration with this tile; False where none takes it."""
     import tilewise.planning.choose as planning
     from tilewise import matmul
+    from tilewise.kernels.by_configs import timed
     from tilewise.kernels.mma_gemm.mma_sync import model
 
     def config(problem, machine, requested=False):
-        every = model.timed(model.tables(problem, machine, True))
+        every = timed(model.tables(problem, machine, True))
         found = [one for one, _ in every if shape(one.tile) == shape(tile)]
         return 1e-9, found[0]
 

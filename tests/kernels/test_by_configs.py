@@ -48,3 +48,9 @@ def test_of_two_orientations_the_sooner_one_is_taken():
         ]
         assert len({seconds for _, seconds in found}) == 2
         assert HalfDots().best(problem, H200)[0] == min(seconds for _, seconds in found)
+
+
+def test_kernels_without_classes_in_tuned_tables_are_not_tuned():
+    """`tilewise tune` asked some of them for a class, and ended with their TypeError."""
+    problem = problem_of_shape(64, 64, 64)
+    assert {one.name for one in FAMILIES if one.tuning_class(problem) is not None} == {"wgmma_half", "mma_sync"}

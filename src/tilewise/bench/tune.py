@@ -49,9 +49,9 @@ def tune(
         problem, M, N, P = _operands(product)
         kernel = make_plan(problem, untuned).kernel
         family = family_of(kernel)
-        if not family.configurations(problem, untuned):
-            continue
         key = family.tuning_class(problem)
+        if key is None:
+            continue
         if key in table.entries:
             yield product, key, None, table
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
@@ -21,10 +22,9 @@ class ByConfigs(Family):
 
     tensor: ClassVar[bool] = False  # tiles of P are made by tensor cores
 
+    @abstractmethod
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, Any]:
         """The least expected seconds, and their configuration; `kernel`: requested by name."""
-        timed = ((self.seconds(config, problem, machine), config) for config in self.configurations(problem, machine))
-        return min(timed, key=itemgetter(0))
 
     def geometry(self, problem: Problem, machine: Machine, config: Any) -> Geometry:
         """The work of one block."""

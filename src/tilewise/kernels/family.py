@@ -86,9 +86,9 @@ class Family(ABC):
         """The expected seconds of a configuration."""
         raise TypeError(f"{self.name} has no configurations to choose from")
 
-    def tuning_class(self, problem: Problem) -> str:
-        """The key of a measured choice in a tuned table."""
-        raise TypeError(f"{self.name} has no configurations to choose from")
+    def tuning_class(self, problem: Problem) -> str | None:
+        """The key of a measured choice in a tuned table; None where none is looked up."""
+        return None
 
     def pinned(self, problem: Problem, machine: Machine, config: Any) -> Plan:
         """The plan of this configuration."""

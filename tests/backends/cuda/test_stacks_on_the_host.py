@@ -27,8 +27,7 @@ H200 = KNOWN_CARDS["h200"]
 def visited(stack, strides):
     """Every member's offset for each operand, as the launches of the runs visit them."""
     runs, found = Runs(stack, strides), []
-    for first, count in runs.starts():
-        starts = [sum(i * s for i, s in zip(first, x, strict=True)) for x in strides]
+    for starts, count in runs.starts():
         found += [
             tuple(start + member * step for start, step in zip(starts, runs.steps, strict=True))
             for member in range(count)

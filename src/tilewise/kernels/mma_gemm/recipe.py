@@ -119,10 +119,10 @@ def of_direct_half(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch
     down, across = direct.tiles_of(p, tile)
 
     def launch(
-        blocks: int, first: tuple[int, ...], reach: list[Argument], steps: Sequence[int], walk: Address | None
+        blocks: int, at: Sequence[int], reach: list[Argument], steps: Sequence[int], walk: Address | None
     ) -> Launch:
         arguments = (
-            *(x.member(first) for x in (M, N, P)),
+            *map(Placed.on, (M, N, P), at),
             epilogue_argument(p.epilogue, "float32", given.bias),
             *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
             *(ctypes.c_longlong(x) for x in (M.lines[2], N.lines[2], P.lead)),
@@ -138,10 +138,10 @@ def of_direct_half(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch
         walk, found = walk_launch(p, tile.rows, scratch)
         step = N.layout.stack[0]
         reach = [reach_of(M, 0, 1), reach_of(N, step, p.groups.count)]
-        return [walk, launch(most_tiles(p, tile.rows) * across, (), reach, (0, step, 0), found)]
+        return [walk, launch(most_tiles(p, tile.rows) * across, (0, 0, 0), reach, (0, step, 0), found)]
     each = down * across * tile.cluster
     runs, made = Runs(p.stack, [x.layout.stack for x in (M, N, P)], MOST_BLOCKS // each), list[Launch]()
-    for first, count in runs.starts():
+    for at, count in runs.starts():
         reach = [reach_of(x, step, count) for x, step in zip((M, N), runs.steps, strict=False)]
-        made.append(launch(each * count, first, reach, runs.steps, None))
+        made.append(launch(each * count, at, reach, runs.steps, None))
     return made

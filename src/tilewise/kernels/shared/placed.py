@@ -29,6 +29,10 @@ class Placed:
         offset = sum(i * stride for i, stride in zip(index, self.layout.stack, strict=True))
         return self.pointer + offset * self.dtype.itemsize
 
+    def on(self, elements: int) -> Address:
+        """So many elements behind the first."""
+        return self.pointer + elements * self.dtype.itemsize
+
     def part(self, top: int, rows: int, left: int, cols: int) -> Placed:
         """Some rows and columns of each."""
         offset = (top * self.layout.row + left * self.layout.col) * self.dtype.itemsize

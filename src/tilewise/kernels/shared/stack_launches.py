@@ -29,10 +29,10 @@ def stack_launches(
     sizes = [ctypes.c_int(extent) for extent in extents or (p.m, p.k, p.n)]
     return [
         Launch.of(
-            source, kernel, (blocks, count), (threads,), (*(x.member(first) for x in matrices), *sizes, *own, *steps),
-            shared, cluster=cluster,
+            source, kernel, (blocks, count), (threads,), (*map(Placed.on, matrices, at), *sizes, *own, *steps), shared,
+            cluster=cluster,
         )
-        for first, count in runs.starts()
+        for at, count in runs.starts()
     ]  # fmt: skip
 
 

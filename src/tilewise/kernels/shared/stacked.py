@@ -6,6 +6,7 @@ broadcast) make one run, which is one launch; the axes before them are walked on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from operator import mul
 
@@ -51,70 +52,27 @@ def with_member_loop(source: str, arguments: tuple[str, ...], pointers: tuple[st
 """
 
 
-class Runs:
-    """The members of a stack, cut into runs that one launch can take."""
-
-    def __init__(self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]], most: int = GRID_LIMIT) -> None:
-        """`strides`: each operand's, along the axes of the stack; `most`: members of one launch."""
-        self.most, self._rank = most, len(stack)
-        self._axes: list[int] = []
-        self._outer: tuple[int, ...] = ()
-        self._inner: tuple[int, ...] = ()
-        self.count, self.steps = 1, [0] * len(strides)
-        if not stack:
-            return
-        self._axes, stack, strides = _without_single_axes(stack, strides)
-        inner = len(stack)
-        while inner > 0 and (inner == len(stack) or all(_merges(x, stack, inner - 1) for x in strides)):
-            inner -= 1
-        self._outer, self._inner = stack[:inner], stack[inner:]
-        for extent in self._inner:
-            self.count *= extent
-        self.steps = [x[-1] if stack else 0 for x in strides]
-
-    def starts(self) -> Iterator[tuple[tuple[int, ...], int]]:
-        """(the index of a run's first member, how many members a launch takes from there)."""
-        for outer in members(self._outer):
-            for first in range(0, self.count, self.most):
-                yield self._index(outer, first), min(self.most, self.count - first)
-
-    def _index(self, outer: tuple[int, ...], number: int) -> tuple[int, ...]:
-        index = []
-        for extent in reversed(self._inner):
-            number, rest = divmod(number, extent)
-            index.append(rest)
-        whole = [0] * self._rank
-        for axis, at in zip(self._axes, (*outer, *reversed(index)), strict=True):
-            whole[axis] = at
-        return tuple(whole)
-
-
 class Levels:
-    """The members of a stack in launches that walk two of its axes: those that every operand steps through evenly are
-    one axis, axes of one member are none, and what is left beyond two is walked on the host."""
+    """The members of a stack in launches that walk some of its axes: those that every operand steps through evenly are
+    one axis, axes of one member are none, and what is left beyond `axes` is walked on the host."""
 
-    def __init__(self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]], most: int = 2**30) -> None:
+    def __init__(
+        self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]], most: int = 2**30, axes: int = 2
+    ) -> None:
         """`strides`: each operand's, along the axes of the stack; `most`: members of one launch."""
-        if not stack:
-            self._most, self._outer, self._inner = most, 1, 1
-            self._host: list[int] = []
-            self._host_steps: list[list[int]] = [[] for _ in strides]
-            self.steps = [(0, 0)] * len(strides)
-            return
-        _, stack, strides = _without_single_axes(stack, strides)
-        extents, steps = list(stack), [list(x) for x in strides]
-        for at in reversed(range(len(stack) - 1)):
-            if all(_merges(tuple(x), tuple(extents), at) for x in steps):
+        kept = [axis for axis, extent in enumerate(stack) if extent != 1]
+        extents, steps = [stack[axis] for axis in kept], [[x[axis] for axis in kept] for x in strides]
+        for at in reversed(range(len(extents) - 1)):
+            if all(_merges(x, extents, at) for x in steps):
                 extents[at : at + 2] = [extents[at] * extents[at + 1]]
                 for x in steps:
                     del x[at]
-        while len(extents) < 2:
-            extents.insert(0, 1)
-            for x in steps:
-                x.insert(0, 0)
-        self._most, self._host, (self._outer, self._inner) = most, extents[:-2], extents[-2:]
-        self._host_steps = [x[:-2] for x in steps]
-        self.steps = [(x[-1], x[-2]) for x in steps]  # of each operand: along the inner axis, and the outer
+        missing = max(0, axes - len(extents))
+        extents, steps = [1] * missing + extents, [[0] * missing + x for x in steps]
+        self._most, self._host, self._inner = most, extents[:-axes], extents[-1]
+        self._outer = math.prod(extents[-axes:-1])
+        self._host_steps = [x[:-axes] for x in steps]
+        self.steps = [(x[-1], x[-axes]) for x in steps]  # of each operand: along the inner axis, and the outer
 
     @property
     def members(self) -> int:
@@ -136,14 +94,19 @@ class Levels:
                     yield at, min(inner, self._inner - i), min(outer, self._outer - o)
 
 
-def _without_single_axes(
-    stack: tuple[int, ...], strides: Sequence[tuple[int, ...]]
-) -> tuple[list[int], tuple[int, ...], list[tuple[int, ...]]]:
-    """(the axes of more or less than one member, their extents, each operand's strides along them)."""
-    axes = [axis for axis, extent in enumerate(stack) if extent != 1]
-    return axes, tuple(stack[a] for a in axes), [tuple(x[a] for a in axes) for x in strides]
+class Runs:
+    """The members of a stack in launches along one axis."""
+
+    def __init__(self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]], most: int = GRID_LIMIT) -> None:
+        self._levels = Levels(stack, strides, most, axes=1)
+        self.together = min(self._levels.members, most)  # members of one launch
+        self.steps = [step for step, _ in self._levels.steps]  # each operand's, from member to member
+
+    def starts(self) -> Iterator[tuple[list[int], int]]:
+        """(elements from each operand's start to a launch's first member, how many members it takes from there)."""
+        return ((at, count) for at, count, _ in self._levels.starts())
 
 
-def _merges(strides: tuple[int, ...], stack: tuple[int, ...], axis: int) -> bool:
+def _merges(strides: Sequence[int], stack: Sequence[int], axis: int) -> bool:
     """Whether one step along `axis` is as far as all members along the next one."""
     return strides[axis] == strides[axis + 1] * stack[axis + 1]

@@ -63,12 +63,14 @@ class SkinnyJob:
         return self.problem.k
 
     @property
-    def long(self) -> Placed:
-        return self.M if self.swapped else self.N
+    def operands(self) -> tuple[Placed, ...]:
+        """The short one, the long one, P, and where the winning k goes."""
+        both = (self.N, self.M) if self.swapped else (self.M, self.N)
+        return (*both, self.P) if self.where is None else (*both, self.P, self.where)
 
     @property
     def tile(self) -> SkinnyTile:
-        x = self.long
+        x = self.operands[1]
         lines = long_lines(x.layout, x.rows, x.cols)
         assert lines is not None
         aligned = math.gcd(x.pointer.alignment, *(s * x.dtype.itemsize for s in (lines[1], *x.layout.stack)), 16)
@@ -96,14 +98,9 @@ class SkinnyJob:
 
 def stack_launches(job: SkinnyJob) -> list[Launch]:
     """Without planes: one launch for all members at a constant stride."""
-    operands = [
-        *((job.N, job.M) if job.swapped else (job.M, job.N)),
-        job.P,
-        *(() if job.where is None else (job.where,)),
-    ]
-    runs, made = Runs(job.problem.stack, [x.layout.stack for x in operands]), []
-    for first, count in runs.starts():
-        (launch,) = _member_launches(job, None, first, early=False)
+    runs, made = Runs(job.problem.stack, [x.layout.stack for x in job.operands]), []
+    for at, count in runs.starts():
+        (launch,) = _member_launches(job, None, [*map(Placed.on, job.operands, at)], early=False)
         steps = tuple(argument(ctypes.c_longlong(step)) for step in runs.steps)
         grid, own = (launch.grid[0], count, launch.grid[2]), launch.arguments[: -len(steps)]
         made.append(launch._replace(grid=grid, arguments=(*own, *steps)))
@@ -113,15 +110,14 @@ def stack_launches(job: SkinnyJob) -> list[Launch]:
 def skinny_launches(job: SkinnyJob, planes: Address | None) -> list[tuple[Launch, ...]]:
     """For each member of the stack one launch, or two with `planes`."""
     early = job.in_turn and has_dependent_launch(job.machine.arch)
-    stack = enumerate(members(job.problem.stack))
-    return [_member_launches(job, planes, member, early and not number) for number, member in stack]
+    stack = enumerate([x.member(index) for x in job.operands] for index in members(job.problem.stack))
+    return [_member_launches(job, planes, places, early and not number) for number, places in stack]
 
 
-def _member_launches(
-    job: SkinnyJob, planes: Address | None, member: tuple[int, ...], early: bool
-) -> tuple[Launch, ...]:
+def _member_launches(job: SkinnyJob, planes: Address | None, places: list[Address], early: bool) -> tuple[Launch, ...]:
+    """`places`: of the member's operands."""
     p, tile, pieces = job.problem, job.tile, job.pieces
-    short, long = (job.N, job.M) if job.swapped else (job.M, job.N)
+    short, long, *outputs = job.operands
     a_row, a_k = (short.layout.col, short.layout.row) if job.swapped else (short.layout.row, short.layout.col)
     lines = long_lines(long.layout, long.rows, long.cols)
     assert lines is not None
@@ -130,14 +126,13 @@ def _member_launches(
     split = job.in_planes
     plane = job.few * job.length
     grid = (math.ceil(job.length / tile.across), 1, pieces)
-    targets = [_target(x, member, job.swapped) for x in (job.P, *(() if job.where is None else (job.where,)))]
+    targets = [_target(at, x, job.swapped) for at, x in zip(places[2:], outputs, strict=True)]
     made = targets
     if split and planes is not None:  # planes of the k that won first, planes of sums behind them
         starts = (planes + pieces * plane * 8, planes) if job.where is not None else (planes,)
         made = [(start, job.length, 1) for start in starts]
     arguments = (
-        short.member(member),
-        long.member(member),
+        *places[:2],
         *_pointers(made),
         *(ctypes.c_int(extent) for extent in (job.few, job.k, job.length)),
         *(ctypes.c_longlong(s) for s in (a_row, a_k, lines[1], made[0][1], made[0][2])),
@@ -153,9 +148,8 @@ def _member_launches(
 Target = tuple[Address, int, int]  # address, stride of the few, stride of the long side
 
 
-def _target(x: Placed, member: tuple[int, ...], swapped: bool) -> Target:
-    strides = (x.layout.col, x.layout.row) if swapped else (x.layout.row, x.layout.col)
-    return (x.member(member), *strides)
+def _target(at: Address, x: Placed, swapped: bool) -> Target:
+    return (at, x.layout.col, x.layout.row) if swapped else (at, x.layout.row, x.layout.col)
 
 
 def _pointers(targets: list[Target]) -> tuple[Value, ...]:

@@ -20,7 +20,7 @@ from tilewise.core.recipe import Launch, Scratch
 from tilewise.kernels.by_configs import ByConfigs, Table, Tabled
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import Numbers, coefficients
-from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.residency import UNIT_SHARED
 from tilewise.kernels.shared.stack_launches import along_k, stack_launches, strides
 from tilewise.kernels.shared.stacked import Runs
@@ -121,9 +121,9 @@ class Cells(ByConfigs):
         source, each = render_cells.key(p.algebra, *cut(p)), threads_of_a_member(p)
         runs = Runs(p.stack, [x.layout.stack for x in matrices], MOST_BLOCKS)
         by_columns = p.m > 1 and abs(p.layout_p.row) < abs(p.layout_p.col)  # neighbouring threads go down columns of P
-        for first, count in runs.starts():
+        for at, count in runs.starts():
             arguments = (
-                *(x.member(first) for x in matrices), *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
+                *map(Placed.on, matrices, at), *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
                 *strides(given), *map(ctypes.c_longlong, (*runs.steps, count * each)), ctypes.c_int(by_columns),
                 ctypes.c_int(p.accumulate),
             )  # fmt: skip

@@ -178,10 +178,10 @@ class AsReals:
         own = own_stack(x, self._p.stack)
         runs, made = Runs(own, [x.layout.stack, to.layout.stack]), list[Step]()
         grid = min(math.ceil(length / _BLOCK[0]), 1024), min(math.ceil(count / _BLOCK[1]), GRID_LIMIT)
-        for first, members in runs.starts():
+        for at, members in runs.starts():
             member, member_to = runs.steps
             cells = structure(_Cells, count, length, apart, step, member, lead // width, member_to // width)
-            arguments = (x.member(first), to.member(first), cells, last)
+            arguments = (x.on(at[0]), to.on(at[1]), cells, last)
             made.append(Launch.of(self._text, name, (*grid, members), _BLOCK, arguments))
         return made
 

@@ -39,8 +39,8 @@ def copies(source: Placed, target: Placed, stack: tuple[int, ...]) -> list[Step]
     apart = [ctypes.c_longlong(stride) for stride in (*strides, *runs.steps)]
     grid = math.ceil(source.cols / SIDE), min(math.ceil(source.rows / SIDE), GRID_LIMIT)
     return [
-        Launch.of(text, "pack", (*grid, count), (32, 8), (source.member(first), target.member(first), *sizes, *apart))
-        for first, count in runs.starts()
+        Launch.of(text, "pack", (*grid, count), (32, 8), (source.on(at[0]), target.on(at[1]), *sizes, *apart))
+        for at, count in runs.starts()
     ]
 
 

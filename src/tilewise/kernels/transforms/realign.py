@@ -66,8 +66,8 @@ class Realigned:
         self._x, self._sizes = x, sizes
         runs = Runs(own, [x.layout.stack, strides], MOST_LINES // max(1, count))
         self.jobs: list[tuple[Argument, int]] = []  # what a launch moves, and how many lines that is
-        for first, members in runs.starts():
-            lines = structure(Lines, x.member(first), self.placed.member(first), *sizes)
+        for at, members in runs.starts():
+            lines = structure(Lines, x.on(at[0]), self.placed.on(at[1]), *sizes)
             job = structure(LinesOfStack, lines, members, *(step * halves for step in runs.steps))
             self.jobs.append((job, count * members))
 

@@ -104,7 +104,6 @@ class KMajor(OnHopper, Tabled):
     can = Capabilities(HOPPER, own_arch=True, plus_times=True, kind=k_major.KIND, scales=True, batch=True)
 
     model: ClassVar = k_major
-    configurations = ByConfigs.configurations  # none: its table has no classes
 
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         kind = k_major.kind_of(problem)
@@ -139,7 +138,6 @@ class BF16x6(OnHopper, Tabled):
     falls_back = True
 
     model: ClassVar = six
-    configurations = ByConfigs.configurations  # none: its table has no classes
 
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         return limits_of(six.PRODUCTS * problem.steps / machine.tensor_rate("bfloat16"), problem, machine)

@@ -31,13 +31,13 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:
             ready[at] = moved[-1].placed
     apart = config.parts > 1 or _added_apart(plan)
     sums = scratch.take(config.parts * p.m * _whole(p.n) * sum_of(p.dtype).itemsize) if apart else None
-    product = _Product(plan, ready[0], ready[1], given, sums)
+    product = _Product(plan, ready[0], ready[1], given)
     made: list[AnyStep] = [*realign_launches(moved)]
     if sums is None:
         made += product.stack_launches()
     else:
         for member in members(p.stack):
-            made += [product.launch(member), product.add_parts(member, sums)]
+            made += [product.sums_launch(member, sums), product.add_parts(member, sums)]
     return made + _edges(plan, given, config)
 
 
@@ -63,12 +63,12 @@ def _edges(plan: Plan, given: Operands, config: MmaConfig) -> list[AnyStep]:
 class _Product:
     """The product of operands in layouts that the kernel takes."""
 
-    def __init__(self, plan: Plan, M: Placed, N: Placed, given: Operands, sums: Address | None) -> None:
+    def __init__(self, plan: Plan, M: Placed, N: Placed, given: Operands) -> None:
         p, config = plan.problem, plan.config
         assert isinstance(config, MmaConfig)
         self._plan, self._config, self._lead = plan, config, given.P.lead
         self._m, self._n = p.m - config.edge_rows, p.n - config.edge_cols
-        self._M, self._N, self._P, self._sums = M, N, given.P, sums
+        self._matrices = M, N, given.P
         self._source = source_of(plan, M, N, given.P)
         self._epilogue = epilogue_argument(p.epilogue, sum_of(p.dtype).name, given.bias)
         size = M.dtype.itemsize
@@ -77,22 +77,25 @@ class _Product:
 
     def stack_launches(self) -> list[Launch]:
         """One launch for all members at a constant stride."""
-        runs = Runs(self._plan.problem.stack, [x.layout.stack for x in (self._M, self._N, self._P)])
-        return [self.launch(first, count, runs.steps) for first, count in runs.starts()]
+        runs = Runs(self._plan.problem.stack, [x.layout.stack for x in self._matrices])
+        return [
+            self.launch([*map(Placed.on, self._matrices, at)], self._lead, count, runs.steps)
+            for at, count in runs.starts()
+        ]
 
-    def launch(self, member: tuple[int, ...], count: int = 1, steps: Sequence[int] = ()) -> Launch:
-        """`count` members of the stack from this one on, `steps` elements apart."""
+    def sums_launch(self, member: tuple[int, ...], sums: Address) -> Launch:
+        """The parts of k of one member."""
+        M, N, _ = (x.member(member) for x in self._matrices)
+        return self.launch([M, N, sums], _whole(self._plan.problem.n))
+
+    def launch(self, places: list[Address], lead: int, count: int = 1, steps: Sequence[int] = ()) -> Launch:
+        """`count` members of the stack, `steps` elements apart; `places`: of the first one's operands and sums."""
         p, config = self._plan.problem, self._config
-        target, lead = self._P.member(member), self._lead
-        if self._sums is not None:
-            target, lead = self._sums, _whole(p.n)
         arguments = (
-            self._M.member(member),
-            self._N.member(member),
-            target,
+            *places,
             self._epilogue,
             *(ctypes.c_int(extent) for extent in (self._m, p.k, self._n)),
-            *(ctypes.c_longlong(x) for x in (self._M.lines[2], self._N.lines[2], lead)),
+            *(ctypes.c_longlong(x) for x in (*(x.lines[2] for x in self._matrices[:2]), lead)),
             ctypes.c_int(self._each),
             *(ctypes.c_longlong(step) for step in steps or (0, 0, 0)),
         )
@@ -102,7 +105,9 @@ class _Product:
 
     def add_parts(self, member: tuple[int, ...], sums: Address) -> Launch:
         p = self._plan.problem
-        return add_parts(p, sums, _whole(p.n), self._P.member(member), self._lead, self._parts, self._epilogue)
+        return add_parts(
+            p, sums, _whole(p.n), self._matrices[2].member(member), self._lead, self._parts, self._epilogue
+        )
 
 
 def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:

@@ -6,7 +6,7 @@ import ctypes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DTYPES
@@ -42,8 +42,9 @@ class Words:
     word_bytes: int
     strides: tuple[int, ...]
 
-    def member(self, index: tuple[int, ...]) -> Address:
-        return self.pointer + sum(i * s for i, s in zip(index, self.strides, strict=True)) * self.word_bytes
+    def on(self, words: int) -> Address:
+        """So many words behind the first."""
+        return self.pointer + words * self.word_bytes
 
 
 @dataclass(frozen=True)
@@ -209,9 +210,9 @@ def _packed(job: Job, x: Placed, side: str, held: dict[str, Address], first: boo
     runs = Runs(own, [x.layout.stack, made.strides]) if job.words and lines else None
     if runs is None:
         return made, launches
-    for member, count in runs.starts():
+    for at, count in runs.starts():
         early = job.starts_early and not (first and not launches)
-        packing = _pack(job, x, side, x.member(member), made.member(member), lead, held, early)
+        packing = _pack(job, x, side, x.on(at[0]), made.on(at[1]), lead, held, early)
         launches += [_over_members(launch, count, runs.steps) for launch in packing]
     return made, launches
 
@@ -220,9 +221,9 @@ def _searched(job: Job, x: Placed, side: str, held: dict[str, Address], first: b
     """Only the search for words above the limit, over all members."""
     own = own_stack(x, job.plan.problem.stack)
     runs, made = Runs(own, [x.layout.stack]), list[Launch]()
-    for member, count in runs.starts():
+    for (at,), count in runs.starts():
         early = job.starts_early and not (first and not made)
-        searching = _pack(job, x, side, x.member(member), None, 0, held, early)
+        searching = _pack(job, x, side, x.on(at), None, 0, held, early)
         made += [_over_members(launch, count, (*runs.steps, 0)) for launch in searching]
     return made
 
@@ -291,16 +292,17 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
     shared = tile.shared_bytes(config.word_bytes)
     tiles = tiles_of(m, n, tile.rows, tile.cols, choice.symmetric)
     grid = (tiles + tail.tiles * (tail.pieces - 1) if tail else tiles, 1, job.pieces)
-    others = [x.layout.stack for x in (where, sums) if x is not None]
-    pointers, names = [M.strides, N.strides, target.layout.stack, *others], pointer_names(where, sums)
-    runs = Runs(p.stack, pointers)
-    alone = [(member, 1) for member in members(p.stack)]
-    for member, count in alone if split else runs.starts():
+    others = [x for x in (target, where, sums) if x is not None]
+    operands: tuple[Words | Placed, ...] = (M, N, *others)
+    runs = Runs(p.stack, [M.strides, N.strides, *(x.layout.stack for x in others)], 1 if split else GRID_LIMIT)
+    names, each = pointer_names(where, sums), members(p.stack) if split else repeat(())
+    for (at, count), member in zip(runs.starts(), each, strict=False):
+        places = dict(zip(names, [x.on(here) for x, here in zip(operands, at, strict=True)], strict=True))
         arguments: tuple[Value, ...] = (
-            *(x.member(member) for x in (M, N, target)),
-            *(() if where is None else (where.member(member), ctypes.c_longlong(where.layout.row))),
+            *(places[name] for name in "MNP"),
+            *(() if where is None else (places["Pwhere"], ctypes.c_longlong(where.layout.row))),
             *(() if tail is None else (held["planes"], *map(ctypes.c_int, tail.cut(tiles)))),
-            *(() if sums is None else (sums.member(member), ctypes.c_longlong(sums.layout.row))),
+            *(() if sums is None else (places["sums"], ctypes.c_longlong(sums.layout.row))),
             *(ctypes.c_int(extent) for extent in (m, job.words, n)),
             *(ctypes.c_longlong(lead) for lead in (M.lead, N.lead, ldp)),
             ctypes.c_int(k_each(job.words, tile, choice.pieces)),

@@ -165,7 +165,7 @@ def _launches(problem: Problem) -> tuple[int, int]:
     if problem.members <= 1:
         return 1, 1
     runs = runs_of(problem)
-    together = max(1, min(runs.count, runs.most))
+    together = max(1, runs.together)
     return math.ceil(problem.members / together), together
 
 

@@ -48,13 +48,13 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[AnyStep]:
     members reuse the scratch memory one after another."""
     m, n, p = given.M.layout, given.N.layout, given.P.layout
     plan = replace(plan, problem=replace(plan.problem, layout_m=m, layout_n=n, layout_p=p))
-    runs = runs_of(plan.problem)
+    runs, matrices = runs_of(plan.problem), (given.M, given.N, given.P)
     products = [
         _Product(
             _part(plan, count, runs.steps),
-            *(_run(x, index, count, step) for x, step in zip((given.M, given.N, given.P), runs.steps, strict=True)),
+            *(_run(x.on(here), x, count, step) for x, here, step in zip(matrices, at, runs.steps, strict=True)),
         )
-        for index, count in runs.starts()
+        for at, count in runs.starts()
     ]
     needs: dict[str, int] = {}
     for product in products:
@@ -72,9 +72,9 @@ def _part(plan: Plan, count: int, steps: list[int]) -> Plan:
     return replace(plan, problem=replace(p, stack=stack, layout_m=m, layout_n=n, layout_p=out))
 
 
-def _run(x: Placed, index: tuple[int, ...], count: int, step: int) -> Placed:
-    """`count` members of an operand, from the one at `index` on."""
-    address, stack = x.member(index), (step,) if count > 1 else ()
+def _run(address: Address, x: Placed, count: int, step: int) -> Placed:
+    """`count` members of an operand, from the one at `address` on."""
+    stack = (step,) if count > 1 else ()
     return Placed(address, x.dtype, x.rows, x.cols, Layout(x.layout.row, x.layout.col, stack, address % 16))
 
 

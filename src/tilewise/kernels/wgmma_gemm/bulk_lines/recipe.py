@@ -7,7 +7,7 @@ import ctypes
 from tilewise.core.plan import Plan
 from tilewise.core.recipe import Launch, Scratch, structure
 from tilewise.kernels.shared.layouts import along_k
-from tilewise.kernels.shared.placed import Operands, reach_of
+from tilewise.kernels.shared.placed import Operands, Placed, reach_of
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import (
@@ -42,7 +42,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     source = render_bulk_lines.key(p.dtype, config.tile, lying)
     down, across = tiles_of(shared, config.tile)
     runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)], MOST_ITEMS // (down * across))
-    for first, count in runs.starts():
+    for at, count in runs.starts():
         items = count * down * across
         shapes = p.m, p.k, p.n, config.depth, memory.stages, memory.region_m, memory.stage, pitch_p
         product = structure(
@@ -50,7 +50,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             share_of(p.k, config.cluster), config.cluster, *(step * size for step in runs.steps), lead_p,
         )  # fmt: skip
         arguments = (
-            *(x.member(first) for x in (M, N, P)),
+            *map(Placed.on, (M, N, P), at),
             product,
             *(reach_of(x, step, count) for x, step in zip((M, N), runs.steps, strict=False)),
             *(ctypes.c_longlong(x.lines[2]) for x in (M, N)),

@@ -84,9 +84,9 @@ def deinterleaved(M: Placed, lead: int, stack: tuple[int, ...], scratch: Scratch
     placed = Placed(to, M.dtype, M.rows, lead_to, Layout(lead_to, 1, strides))
     runs, made = Runs(own, [M.layout.stack, strides], GRID_LIMIT), []
     across, along = math.ceil(M.rows / WARPS), math.ceil(lead_to / ROW_ELEMENTS)
-    for first, members in runs.starts():
+    for at, members in runs.starts():
         sizes = M.rows, M.cols, run, classes, M.layout.row, lead_to, *runs.steps
-        rows = structure(Rows, M.member(first), placed.member(first), *sizes)
+        rows = structure(Rows, M.on(at[0]), placed.on(at[1]), *sizes)
         grid = (across, along, members)
         made.append(Launch.of(render_deinterleave.key(), "deinterleave", grid, (32 * WARPS,), (rows,)))
     return placed, made
