@@ -61,7 +61,8 @@ def command(
             if not shapes:
                 from tilewise.teaching.trace.proofs import sentences
 
-                for line in sentences(chosen, language, report.seen, **options):
+                ran = report.program is not None
+                for line in sentences(chosen, language, report.seen, ran=ran, **options):
                     say(line)
     return 1 if strict and not report.clean else report.exit_code
 

@@ -492,3 +492,26 @@ int main(int argc, char** argv) {
 """)
     report = run_program(tmp_path / "p.cu", capture=True)
     assert (report.wanted, report.faults) == ("arguments", [])
+
+
+def test_what_a_copy_in_the_wrong_direction_leaves_out_is_no_further_fault(tmp_path):
+    program = tmp_path / "program.cu"
+    text = START.replace("*c = (float*)malloc(bytes)", "c[1000]") + PARTS["allocate"] + PARTS["in"] + PARTS["launch"]
+    text += "  cudaMemcpy(c, dc, bytes, cudaMemcpyHostToDevice);\n  float sum = 0;\n"
+    text += "  for (int i = 0; i < n; i++) sum += c[i];\n"
+    text += '  printf("%g", sum);\n  cudaFree(da); cudaFree(db); cudaFree(dc); free(a); free(b);\n}\n'
+    program.write_text(text)
+    (finding,) = run_program(program, [], Options(), capture=True).findings
+    assert (finding.kind, finding.line) == ("copy", 15)
+
+
+def test_a_copy_before_the_launch_brings_no_result_back(tmp_path):
+    program = tmp_path / "program.cu"
+    text = START + PARTS["allocate"] + PARTS["in"] + "  cudaMemset(dc, 0, bytes);\n" + PARTS["out"] + PARTS["launch"]
+    text += '  cudaDeviceSynchronize();\n  printf("%g", c[5]);\n'
+    text += "  cudaFree(da); cudaFree(db); cudaFree(dc); free(a); free(b); free(c);\n}\n"
+    program.write_text(text)
+    (finding,) = run_program(program, [], Options(), capture=True).findings
+    assert (finding.kind, finding.line) == ("not-copied-back", 16)
+    program.write_text(text.replace(PARTS["launch"], "").replace(PARTS["out"], PARTS["launch"] + PARTS["out"]))
+    assert run_program(program, [], Options(), capture=True).findings == []

@@ -117,3 +117,11 @@ def test_a_bracket_too_many_is_reported_where_it_stands():
     text = "__global__ void f(int* a) {\n    a[0] = (1 + 2));\n    a[1] = 3;\n}\n"
     assert refusal(text).line == 2
     assert refusal(text.replace("(1 + 2))", "(1 + 2")).line == 2
+
+
+@pytest.mark.parametrize(
+    "declaration", ["void show(number* a, number n);", "int twice(number x) { return 2; }", "void f(int n, number m);"]
+)
+def test_a_parameter_of_an_unknown_type_is_named(declaration):
+    error = refusal(f"{declaration}\n__global__ void k(number* a) {{ a[0] = 1; }}\n")
+    assert error.message == "number is not a type that is known here"

@@ -274,3 +274,22 @@ def test_an_index_read_from_an_array_is_not_refuted_by_values_that_nobody_gave()
     assert (bounds.verdict, bounds.reason) == (Verdict.OPEN, "a value of labels decides, line 4")
     (proof,) = prove_file(text.replace("counts[labels[i]]", "counts[i]"), limits=DEFAULT).proofs
     assert proof.refuted
+
+
+def test_a_launch_that_main_computes_from_the_card_is_not_refuted(tmp_path):
+    program = tmp_path / "program.cu"
+    program.write_text("""
+    __global__ void set(float* a, int n) { if (threadIdx.x < n) a[threadIdx.x] = 1; }
+    int main() {
+        cudaDeviceProp p;
+        cudaGetDeviceProperties(&p, 0);
+        int threads = p.major < 2 ? 2048 : 32;
+        float *a, h[32];
+        cudaMalloc(&a, 32 * sizeof(float));
+        set<<<1, threads>>>(a, 32);
+        cudaMemcpy(h, a, 32 * sizeof(float), cudaMemcpyDeviceToHost);
+        cudaFree(a);
+    }
+    """)
+    done = CliRunner().invoke(command, [str(program)])
+    assert (done.exit_code, "fails at" in done.output) == (0, False), done.output

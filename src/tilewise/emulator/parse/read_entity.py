@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 from tilewise.emulator.parse import packs, read_statement, read_type, tree, types
@@ -343,8 +344,9 @@ def _is_function(reader: Reader) -> bool:
                     read_type.parameters(reader)
                 return True
         reader.position = i
-        reader.skip_balanced()
-        return reader.at("{")  # a function with a parameter of an unknown type
+        inside = reader.skip_balanced()
+        named = any(a.kind == b.kind == "name" and a.text not in ("sizeof", "new") for a, b in pairwise(inside))
+        return reader.at("{") or (named and reader.at(";"))  # a function with a parameter of an unknown type
     finally:
         reader.rewind(start)
 

@@ -151,7 +151,11 @@ def at_end(s: Session) -> None:
         message, hint = f"{describe(block)} is never freed", f"{DEALLOCATORS[block.kind]} it when it is done with"
         s.faults.add_of(block, Kind.LEAK, block.line, message, hint, "leak")
     stored = [b for b in s.memory.device_blocks if b.kind != "__device__" and b.stored]
-    if stored and not s.cuda.sticky and not any(b.copied for b in blocks if b.stored or b.kind in HOST_AND_CARD):
+    if (
+        stored
+        and not s.cuda.sticky
+        and not any(b.copied or b.failed for b in blocks if b.stored or b.kind in HOST_AND_CARD)
+    ):
         for block in stored:
             message = f"what the kernel stores in {block.name or 'its output'} is never copied back to the host"
             hint = f"cudaMemcpy(…, {block.name or 'd_out'}, bytes, cudaMemcpyDeviceToHost) after the launch"

@@ -160,7 +160,8 @@ def cuda_copy(s: Session, to: int, source: int, size: int, kind: int, asynchrono
     if asynchronous and captured(s, lambda: cuda_copy(s, to, source, size, kind, asynchronous)):
         return codes.SUCCESS
     code = _copied(s, to, source, size, kind, asynchronous)
-    if s.cuda.sticky and writable(s, to, size):  # what is missing there follows from a fault that is reported
+    missing = s.cuda.sticky or (code and s.memory.find(to) is None)  # of a variable
+    if missing and writable(s, to, size):  # what is missing there follows from a fault that is reported
         s.memory.change(to, size, give=INIT)
     for block in (s.memory.find(to), s.memory.find(source)) if code else ():
         if block is not None:
@@ -191,7 +192,7 @@ def _copied(s: Session, to: int, source: int, size: int, kind: int, asynchronous
         record_input(s, s.memory.find(to), source, size)
     block = s.memory.find(source)
     if block is not None and found[0] != "device":
-        block.copied = True
+        block.copied = block.copied or block.stored > 0  # what is copied before a kernel stores is no result
         if found[1] == "device" and not s.memory.has(source, size, INIT_BIT):
             card.uninitialised_copies.append(
                 UninitialisedCopy(to, size, s.line, block, source - block.address, block.stored)
