@@ -17,7 +17,7 @@ from tilewise.backends.cpu.kernels.shared.tasks import Extents
 from tilewise.backends.cpu.limits import NOMINAL, with_instructions
 from tilewise.backends.cpu.registry import FAMILIES, TIERS
 from tilewise.backends.cpu.runtime.target import known_target
-from tilewise.core.problem import Problem, row_major
+from tilewise.core.problem import Layout, Problem, row_major
 from tilewise.errors import UsageError
 from tilewise.planning.choose import _plan
 
@@ -135,6 +135,45 @@ def test_neon_reads_m_in_few_streams_and_writes_p_along_its_rows(
     dtype: str, shape: tuple[int, int, int], kernel: str
 ) -> None:
     assert chosen("neon", dtype, "plus_times", shape) == kernel
+
+
+@pytest.mark.parametrize(
+    ("dtype", "orders", "shape", "kernel"),
+    [
+        ("float32", "FC", (431, 1688, 6), "unpacked, transposed"),  # M is read along its columns, whatever its size
+        ("float32", "FF", (481, 1386, 6), "unpacked, transposed"),
+        ("float64", "FC", (692, 1016, 14), "unpacked, transposed"),
+        ("float64", "FC", (3137, 127, 13), "packed"),  # k is too short to sum P apart
+        ("float32", "FC", (3354, 287, 23), "packed, transposed"),  # M is packed along its columns
+        ("float32", "FC", (3354, 287, 43), "packed"),
+        ("float64", "FF", (1998, 27, 14), "few_columns"),
+        ("float32", "FC", (25139, 39, 21), "packed"),  # columns of M come from memory
+        ("float32", "CF", (9, 514, 109), "dots, transposed"),  # both contiguous along k
+        ("float64", "CF", (14, 37, 6), "dots"),
+        ("float32", "CF", (24, 18, 15), "few_columns"),  # k is shorter than two vectors
+        ("float32", "CF", (34, 9720, 11), "dots, transposed"),  # L2 does not hold 11 columns, so k is cut
+        ("float64", "CF", (419, 3464, 12), "few_columns"),  # too many rows for that
+        ("float64", "CC", (20075, 15, 12), "few_columns"),
+        ("float64", "CC", (206, 8375, 17), "few_columns"),
+        ("float64", "CC", (5, 5193, 70), "unpacked"),  # rows of N are short
+        ("float32", "CC", (8, 3257, 493), "few_rows"),
+        ("float64", "CC", (1, 1, 1923), "axpy"),  # a vector at a time
+        ("float64", "CF", (20, 2, 29769), "dots, transposed"),
+    ],
+)
+def test_avx512_takes_the_family_that_reads_what_is_contiguous(
+    dtype: str, orders: str, shape: tuple[int, int, int], kernel: str
+) -> None:
+    """Each of them took 1.5 to 6 times as long by another family."""
+    m, k, n = shape
+    M, N = (
+        Layout(cols, 1) if order == "C" else Layout(1, rows)
+        for (rows, cols), order in zip(((m, k), (k, n)), orders, strict=True)
+    )
+    number = DTYPES[dtype]
+    problem = Problem(m, k, n, (), number, number, find_semiring("plus_times"), M, N, row_major(m, n))
+    cut = registry.choose(problem, with_instructions(NOMINAL, 1, known_target("avx512")))
+    assert cut.kernel + ", transposed" * cut.swapped == kernel
 
 
 @pytest.mark.parametrize(("rows", "panels"), [(35, 3), (256, 3), (257, 12)])

@@ -172,9 +172,14 @@ def test_tiles_of_any_height_do_not_spill_on_x86(target: str, dtype: str) -> Non
     for kernel, form in (("unpacked", "direct_direct_{}"), ("few_rows", "packed_direct_{}")):
         for rows in range(3, a.MR + 1):
             vectors = widest(a, FORMS[kernel], rows)
-            loop = main_loop(kernel, a, form.format(f"{rows}x{vectors}"))
-            assert loop.count(r"\tvmov\w+\t%[yz]mm\d+, .*%r[sb]p") == 0, loop
-            assert loop.instructions <= loop.fma + rows + 2 * vectors + 7, loop
+            name = f"tile_{form.format(f'{rows}x{vectors}')}"
+            loops = [loop for loop in loops_of(kernel, a) if loop.function == name and loop.fma]
+            # the last rows of N, past which nothing is prefetched, have a loop of their own
+            apart = target == "avx512" and kernel == "unpacked"
+            assert [loop.count("prefetch") > 0 for loop in loops] == [True, False][: 1 + apart]
+            for loop, scalar in zip(loops, (7, 9 + vectors)[: 1 + apart], strict=True):
+                assert loop.count(r"\tvmov\w+\t%[yz]mm\d+, .*%r[sb]p") == 0, loop
+                assert loop.instructions <= loop.fma + rows + 2 * vectors + scalar, loop
 
 
 @pytest.mark.drawn(3)

@@ -11,12 +11,13 @@ from functools import lru_cache
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.semiring import Semiring
 from tilewise.algebra.to_llvm import part
-from tilewise.backends.cpu.family import CpuFamily, View, views
+from tilewise.backends.cpu.family import CpuFamily, View, is_x86_sum, views
 from tilewise.backends.cpu.kernels.axpy import AXPY
 from tilewise.backends.cpu.kernels.bits import BITS
 from tilewise.backends.cpu.kernels.bits.model import is_or_and
 from tilewise.backends.cpu.kernels.dots import DOTS
 from tilewise.backends.cpu.kernels.few_columns import FEW_COLUMNS
+from tilewise.backends.cpu.kernels.few_columns.model import SHALLOW
 from tilewise.backends.cpu.kernels.few_rows import FEW_ROWS
 from tilewise.backends.cpu.kernels.interleaved import INTERLEAVED
 from tilewise.backends.cpu.kernels.interleaved.model import SPLIT_ROWS, amx_blocks, k_of_word, rounds_sums, uses_amx
@@ -27,7 +28,7 @@ from tilewise.backends.cpu.kernels.short_dots import SHORT_DOTS
 from tilewise.backends.cpu.kernels.short_rows import SHORT_ROWS
 from tilewise.backends.cpu.kernels.tiny import TINY
 from tilewise.backends.cpu.kernels.unpacked import UNPACKED
-from tilewise.backends.cpu.kernels.unpacked.model import FEWEST, P_APART
+from tilewise.backends.cpu.kernels.unpacked.model import FEWEST, P_APART, sums_apart
 from tilewise.core.blocking import AMX_TILE, Blocking, RegisterTile, even_strips, register_tile
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
@@ -83,7 +84,7 @@ def _best(problem: Problem, tile: RegisterTile) -> tuple[CpuFamily, View, str]:
     if problem.ordered and problem.algebra.partial.kind == "c":  # x·y and y·x differ in the order of their parts
         straight = both[1] if both[0].swapped else both[0]
         return PACKED, straight, "complex sums have a specified order"
-    if not tile.neon and _few_columns_of_a_column_major_m(*both):
+    if not tile.neon and _few_columns_of_a_column_major_m(problem, tile, *both):
         both = both[::-1]
     if problem.symmetric and problem.m >= SYMMETRIC and not problem.return_arg and not is_or_and(problem, tile):
         family = INTERLEAVED if k_of_word(problem, tile) > 1 else PACKED
@@ -97,11 +98,16 @@ def _best(problem: Problem, tile: RegisterTile) -> tuple[CpuFamily, View, str]:
     raise AssertionError(f"no kernel takes {problem}")  # `packed` takes every problem for which has_kernel holds
 
 
-def _few_columns_of_a_column_major_m(first: View, second: View) -> bool:
+def _few_columns_of_a_column_major_m(problem: Problem, tile: RegisterTile, first: View, second: View) -> bool:
     """Whether Pᵀ = Nᵀ ⊗ Mᵀ is tried first: its few rows read M by whole vectors, along its columns (2923x43x2
-    of float32 took 2.9 times as long otherwise, 2000x300x4 4.7 times)."""
-    columns = first.n <= FEWEST < first.m and not (first.swapped or first.m_along_k) and second.n_along_n
-    return columns and (first.k >= P_APART or (first.m < MANY_ROWS and not first.n_along_n))
+    of float32 took 2.9 times as long otherwise, 2000x300x4 4.7 times; 431x1688x6 3.3 times, with `packed`)."""
+    if first.swapped or first.m_along_k or not second.n_along_n or first.n >= first.m:
+        return False
+    if first.n > FEWEST:
+        return sums_apart(problem, second, tile)
+    if first.n > 2 and first.m >= MANY_ROWS and not first.n_along_n and is_x86_sum(problem, tile):
+        return first.k > SHALLOW  # else `few_columns`: 35958x8x4 of float32 takes 0.47 of the time
+    return first.m > FEWEST and (first.k >= P_APART or (first.m < MANY_ROWS and not first.n_along_n))
 
 
 def _tiers(problem: Problem, tile: RegisterTile) -> list[list[CpuFamily]]:

@@ -46,7 +46,10 @@ NEAR = 2**18  # bytes of N's columns, contiguous along k, that stay in L2
 # k up to which rows are summed element by element, and the same in vectors where many rows are summed together
 SHORT, SHORT_VECTORS = 8, 2
 SHORTER = 6  # complex: k from which, up to SHORT, summing element by element takes longer than packing
-MANY_ROWS, TOGETHER = 32, 4  # AVX-512: least rows of a short k; columns, and twice as many with the shortest
+# AVX-512: least rows of a short k; columns, and twice as many with the shortest, or three and six times with a k of
+# four or two, of which whole vectors are loaded (20x2x29769 float64, N column-major, took 1.9 times as long packed)
+MANY_ROWS, TOGETHER = 32, 4
+FEW_ROWS, FEW_CELLS = 128, 512  # rows and cells up to which horizontal sums cost less than packing columns
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -98,10 +101,16 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
             f"{view.m} rows and {view.n} columns, contiguous along a long k: packing would cost more than dot products"
         )
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
-    if is_x86_sum(problem, tile) and _short(view, lanes):
+    on_avx512 = is_x86_sum(problem, tile)
+    if on_avx512 and few_of_a_long_k(problem, view):
+        return ""
+    if on_avx512 and _few_apart(problem, view, lanes):
+        return f"{view.n} columns, and rows of N or P are not contiguous: packing would cost more than dot products"
+    if on_avx512 and _short(view, lanes):
         return f"{view.n} columns of {view.k} k: a vector of rows is summed together"
     few = _few(problem, view, tile, lanes)
-    reads = view.n_along_k or view.m >= lanes // 2  # else copying N's columns is the cost
+    # else copying N's columns is the cost, or `unpacked` takes it
+    reads = view.n_along_k or view.m > (SKINNY if on_avx512 and not view.p_along_n else lanes // 2 - 1)
     if 1 < view.n <= few and view.m > 1 and reads and view.k >= LONG * lanes:
         return f"{view.n} columns: dot products along k use whole vectors"
     if (
@@ -117,6 +126,31 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     return ""
 
 
+def _few_apart(problem: Problem, view: View, lanes: int) -> bool:
+    """AVX-512: whether columns are so few, and k so long, that packing takes longer, where N's or P's rows are strided
+    and tiles cannot read and write them (9x514x109 float32, N column-major, took 3.4 times as long with `packed`).
+    Columns that L2 does not hold are read again for each few rows, unless k is cut, as for a few rows it is."""
+    if view.m == 1 or view.n == 1 or (view.n_along_n and view.p_along_n):
+        return False
+    if view.k * view.n * problem.dtype.itemsize > NEAR:
+        return view.n_along_k and view.m <= SKINNY and view.n <= 6 * SKINNY
+    if view.n > min(view.m, SKINNY) or not (view.n_along_k or view.m > SKINNY):
+        return False
+    if view.p_along_n and view.m > FEW_ROWS and view.n * problem.dtype.itemsize > 32:  # `few_columns` takes it
+        return False
+    if view.m * view.n <= FEW_CELLS and view.k > SHORT_VECTORS * lanes:
+        return True
+    return view.k >= (16 if view.n <= 4 else 64 if view.n <= 8 else 128 if view.n_along_k else 512)
+
+
+def few_of_a_long_k(problem: Problem, view: View) -> bool:
+    """AVX-512: whether Pᵀ is better made of dot products than P of rows: few columns, contiguous along a k whose
+    columns L2 does not hold (34x9720x11 float32 took 2.2 times as long with `few_columns`)."""
+    size = problem.dtype.itemsize
+    few = SKINNY < view.m <= 6 * SKINNY and view.n * size <= 64 and view.m_along_k and view.n_along_k
+    return few and view.k * view.n * size > NEAR
+
+
 def _short(view: View, lanes: int) -> bool:
     """AVX-512: whether a vector of rows with a short k are best summed together: two columns, or several of a P that is
     contiguous along its columns (4x2x10000 float64, column-major, took 3.6 times as long with `packed`)."""
@@ -125,6 +159,7 @@ def _short(view: View, lanes: int) -> bool:
     if view.p_along_n:
         return view.n == 2 and view.k >= SHORT
     few = view.n <= TOGETHER or (view.n <= 2 * TOGETHER and view.k <= lanes // TOGETHER)
+    few |= (view.n <= 6 * TOGETHER and view.k == 2) or (view.n <= 3 * TOGETHER and view.k == 4)
     return view.n > 1 and few and view.k <= SHORT_VECTORS * lanes
 
 

@@ -4,15 +4,17 @@ half precision, which needs wide vectors and a k of at least one, and on NEON.""
 from __future__ import annotations
 
 from tilewise.backends.cpu.family import View, is_x86_sum, light_or_halves
+from tilewise.backends.cpu.kernels.dots.model import few_of_a_long_k
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.tasks import Extents, Tasks, pages, split_rows
-from tilewise.core.blocking import SKINNY, Blocking, RegisterTile, even_strips
+from tilewise.core.blocking import SKINNY, SMALL_P, TALL_K, Blocking, RegisterTile, even_strips
 from tilewise.core.problem import Problem
 
 # k up to which it is the best for a column-major M on AVX-512, where `unpacked` takes Pᵀ of up to SKINNY rows
 # (10000x8x6 float64 took 3.4 times as long, 1000x100x8 float32 0.6); and bytes of M beside more columns (5000x300x20
-# float32 takes 1.7 times as long as packed)
-SHALLOW, NEAR_M = 24, 2**18
+# float32 takes 1.7 times as long as packed) and for twice the k (1998x27x14 float64 0.4; 25139x35x21 float32 3.4)
+SHALLOW, NEAR_M, SOME_M = 24, 2**18, 2**20
+DEEP = 192  # k up to which two vectors of columns are best here, too, on AVX-512
 HALF_DEPTH = 1024  # KC for half precision
 IDEA = "a handful of columns; M is read once, in place"
 
@@ -29,9 +31,15 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return f"{view.n} columns: M is read once in place, and widened as it is loaded" if view.m > SKINNY else ""
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     packs = view.n > lanes and view.n_along_n and not tile.neon  # `packed_n` hides the overhead of its loop
-    near = view.n > SKINNY and view.m * view.k * problem.dtype.itemsize <= NEAR_M
-    strides = view.m_along_k or (is_x86_sum(problem, tile) and (view.k <= SHALLOW or near))
-    few = view.m > SKINNY and not packs and strides
+    if is_x86_sum(problem, tile):  # it does not take a long k; 20000x15x12 float64 takes 1.1 times as long
+        packs &= (view.n > 2 * lanes or view.k > DEEP) and (view.k < TALL_K or view.m * view.n > SMALL_P)
+    m_bytes = view.m * view.k * problem.dtype.itemsize
+    deep = view.n > SKINNY // 2 and m_bytes <= SOME_M
+    shallow = view.k <= (2 * SHALLOW if deep else SHALLOW)
+    near = view.n > SKINNY and m_bytes <= NEAR_M
+    strides = view.m_along_k or (is_x86_sum(problem, tile) and (shallow or near))
+    dots = is_x86_sum(problem, tile) and few_of_a_long_k(problem, view)
+    few = view.m > SKINNY and not packs and strides and not dots
     return f"{view.n} columns: M is read once in place, packing it would cost more" if few else ""
 
 

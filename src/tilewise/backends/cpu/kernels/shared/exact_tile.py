@@ -131,7 +131,15 @@ class _ExactTile:
         a, f = self.a, self.f
         zeros = [(a.vector, a.zeros(a.lanes)[0])] * (self.cells * self.sets)
         bulk = f.op(f"and i64 %kc, {-self.unroll}")
-        with f.loop(0, bulk, self.unroll, zeros) as loop:
+        start = "0"
+        if self.prefetches_below and a.target.cheap_masks:  # a prefetch past N, on no page, is a page walk each time
+            before = f.higher(f.sub("%kc", ROWS_AHEAD[a.target.vector_bytes]), 0)
+            start = f.op(f"and i64 {before}, {-self.unroll}")
+            with f.loop(0, start, self.unroll, zeros) as loop:
+                loop.next = self.steps(loop.index, list(loop.values))
+            zeros = [(a.vector, value) for value in loop.values]
+            self.prefetches_below = False
+        with f.loop(start, bulk, self.unroll, zeros) as loop:
             loop.next = self.steps(loop.index, list(loop.values))
         sums = self.combine_sets(loop.values)
         if self.unroll > 1:

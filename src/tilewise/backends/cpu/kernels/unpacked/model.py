@@ -34,8 +34,11 @@ NEON_WIDTH = 5  # most vectors of a tile that is as wide as P, so that M is read
 FEWEST = 4  # most rows for which N is read once from any memory, where no other family takes a P with strided rows
 # AVX-512: rows from which `few_columns` is better for a vector of columns; least k, bytes of N and bytes of its rows,
 # from which N is better read once
-MANY, SHALLOWER, IN_L2, WIDE = 1000, 4, 2**18, 2**13
-P_APART = 8  # k from which a P without contiguous rows is summed in a buffer and then stored
+MANY, SHALLOWER, IN_L2, WIDE = 500, 4, 2**16, 2**13
+LOW = 30  # rows of a column-major M below which packing it and N takes longer (17x8x8463 float64 1.9 times as long)
+NARROW = 2**10  # bytes of N's rows up to which a few rows are best multiplied in place, however many rows N has
+# k from which a P without contiguous rows is summed in a buffer and then stored; the same for more rows (AVX-512)
+P_APART, APART_DEEP = 8, 32
 NEON_DEEP = 384  # k of float64 up to which such a tile is faster: 600x500x9 took 1.08 times as long as with `packed_n`
 
 
@@ -44,7 +47,7 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    if view.m <= FEWEST and not (view.p_along_n or tile.neon):
+    if not (view.p_along_n or tile.neon) and (view.m <= FEWEST or sums_apart(problem, view, tile)):
         return f"{view.m} rows of a P with strided rows: N is read once in place"
     if _better_packed(problem, view, tile) or not (view.p_along_n or view.k >= P_APART):
         return ""
@@ -62,6 +65,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return "P is the cost, and is written once along its rows"
     if neon:
         return _on_neon(problem, view, tile)
+    if view.m <= SKINNY and n <= NARROW and is_x86_sum(problem, tile):
+        return f"{view.m} rows, and N's are short: N is read once in place"
     if view.m * n > SECOND_CACHE or view.m * k > SECOND_CACHE or view.k * n > 2 * SECOND_CACHE:
         return ""
     if view.k * n == 2 * SECOND_CACHE and view.m > SKINNY and _rows_alias(problem, view, tile):
@@ -77,11 +82,18 @@ def _reads_too_often(view: View, k: int, n: int, vector: int) -> bool:
     """AVX-512, bytes of a row of M and of N: whether many rows are better read by tiles that are as wide as P
     (`few_columns`; 10000x3x4 float64 took 1.4 times as long here), or N is in L2 and read again for each tile of rows
     (`few_rows`: 4x8x10000 float64 2.4 times; or packed: 40x8x10000 1.4)."""
-    if view.m >= MANY and n <= vector:
+    if view.m >= MANY and n <= 2 * vector:
         return view.p_along_n and (view.m_along_k or view.k <= SHALLOW)
-    if view.k < SHALLOWER or not view.p_along_n:
+    if view.k < SHALLOWER or not view.p_along_n or (SKINNY < view.m < LOW and not view.m_along_k):
         return False
-    return view.m > 2 and view.k * n >= (IN_L2 if view.m <= SKINNY else 2 * IN_L2) and n >= WIDE
+    return view.m > 2 and view.k * n >= (IN_L2 if view.m <= SKINNY else 8 * IN_L2) and n >= WIDE
+
+
+def sums_apart(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    """AVX-512: whether some rows of a P without contiguous rows are summed in a buffer from an N of any size read in
+    place: `packed` takes 1.5 to 4 times as long."""
+    deep = APART_DEEP * (1 if view.m <= SKINNY // 2 else 4 if problem.dtype.itemsize == 4 else 16)
+    return view.m <= SKINNY and view.k >= deep and not view.p_along_n and is_x86_sum(problem, tile)
 
 
 def _thin(problem: Problem, view: View, tile: RegisterTile) -> bool:
