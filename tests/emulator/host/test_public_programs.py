@@ -505,3 +505,21 @@ def test_a_pause_at_the_end_is_no_missing_input(ran, pause):
     report = ran(text.replace("READ", ""))
     assert (report.wanted, report.exit_code, [f.line for f in report.faults]) == ("", 1, [4])
     assert ran(text.replace("READ", 'scanf("%d", &n);')).wanted == "input"
+
+
+def test_an_assertion_about_arguments_that_were_not_given_is_no_fault(ran):
+    text = """
+#include <cassert>
+#include <cstdlib>
+int main(int argc, char **argv) {
+  assert(argc == 2);
+  int n = atoi(argv[1]);
+  assert(n > 2);
+  printf("%d", n);
+}
+"""
+    report = ran(text)
+    assert (report.wanted, report.findings) == ("arguments", [])
+    (finding,) = ran(text, arguments=["1"]).findings
+    assert (finding.kind, finding.line) == ("assertion", 8)
+

@@ -185,3 +185,17 @@ def test_a_header_in_an_unusual_folder_is_found_if_it_is_the_only_one(tmp_path):
     other.parent.mkdir()
     other.write_text("#define SIDE 64\n")
     assert "sizes.cuh is neither beside the program" in run_program(program, [], Options(), capture=True).message
+
+
+def test_a_header_declares_what_its_file_defines_below_the_use(tmp_path):
+    (tmp_path / "fill.h").write_text("void fill(float* a, int n);\n")
+    program = tmp_path / "main.cu"
+    program.write_text(
+        '#include <cstdio>\n#include "fill.h"\nint main() { float a[2]; fill(a, 2); printf("%g", a[1]); }\n'
+        "void fill(float* a, int n) { for (int i = 0; i < n; i++) a[i] = i; }\n"
+    )
+    report = run_program(program, [], Options(), capture=True)
+    assert (report.message, report.output) == ("", "1")
+    program.write_text(program.read_text().replace('#include "fill.h"', ""))
+    assert "fill is declared at line 4, below its use" in run_program(program, [], Options(), capture=True).message
+

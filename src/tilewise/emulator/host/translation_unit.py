@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tilewise.emulator.host.header_cache import load_headers, wanted_headers
 from tilewise.emulator.host.known_headers import ALWAYS, COPIED, FOLDERS, IMPLIED, KNOWN, PTX, REPLACED
-from tilewise.emulator.host.project import folders_above, in_project, only_file, usual_folders
+from tilewise.emulator.host.project import HEADERS, folders_above, in_project, only_file, usual_folders
 from tilewise.emulator.host.sources import Sources, placed_tokens
 from tilewise.emulator.limits import DEFAULT, Limits
 from tilewise.emulator.parse.declared import Declared
@@ -241,7 +241,7 @@ class UnitReader(Preprocessor):
                     return path if known not in KNOWN or self._is_read(path, known) else None
             except (OSError, ValueError):
                 continue
-        if known in KNOWN or not self.folders:
+        if known in KNOWN or not self.folders or not name.endswith(HEADERS):
             return None
         only = only_file(name.replace("\\", "/"), self.folders[0], self.above)
         return only if only is not None and in_project(only, [self.folders[0], *self.above]) else None

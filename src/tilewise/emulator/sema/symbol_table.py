@@ -159,9 +159,8 @@ class SymbolTable(ABC):
         """Refuse a function of the program that this file declares below its use only. Classes and templates see what
         follows them."""
         first = min(found, key=lambda f: f.line)
-        below = (
-            name not in self.names.prototypes and first.line > node.line > 0 and first.line // SPAN == node.line // SPAN
-        )
+        below = node.line > 0 and all(f.line > node.line and f.line // SPAN == node.line // SPAN for f in found)
+        below = below and name not in self.names.prototypes
         if below and not first.library and env.record is None and not env.bindings:
             message = f"{name} is declared at line {first.line % SPAN}, below its use: declare it above"
             raise self.refusal(message, node.line, max(1, node.column))

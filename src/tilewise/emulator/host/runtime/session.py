@@ -126,7 +126,7 @@ class Session:
             try:
                 self.failed = status != 0
                 if ended == "exit" and status:
-                    self.wanted = self.wanted or self._not_given()
+                    self.wanted = self.wanted or self.not_given()
                 lost = self._settle(ended)
                 if lost and ended == "exit":
                     status, ended, message = 4, "failed", lost
@@ -137,7 +137,7 @@ class Session:
             finally:
                 os._exit(status & 255)
 
-    def _not_given(self) -> str:
+    def not_given(self) -> str:
         """What a program lacked that failed before its first launch: a file that it did not find, or arguments."""
         if self.cuda is None or self.cuda.launches:
             return ""
