@@ -126,3 +126,23 @@ def test_a_product_of_fragments_is_read_and_checked():
 def test_a_member_that_a_constructor_leaves_out_has_no_value():
     found = run("Half h; a[i] = h.x + h.y;")
     assert [f.kind for f in found.faults] == [Kind.UNINITIALISED_READ]
+
+
+def test_a_number_becomes_an_object_by_its_constructor():
+    text = """
+    struct Field {
+        int value;
+        __device__ Field() {}
+        __device__ Field(int v) : value(v) { value %= 7; }
+        __device__ bool operator!=(const Field& o) const { return value != o.value; }
+    };
+    __global__ void unit(Field* B, int* found, int n) {
+        int x = threadIdx.x, y = threadIdx.y;
+        if (x >= n || y >= n) return;
+        B[x * n + y] = x == y;
+        if (B[x * n + y] != 8) found[x * n + y] = 1;
+    }
+    """
+    given = {"B": np.zeros(9, np.int32).view([("value", np.int32)]), "found": np.zeros(9, np.int32), "n": 3}
+    done = check(text, grid=(1, 1), block=(3, 3), args=given).runs[0]
+    assert (done.faults, done.arrays["found"].tolist()) == ([], [0, 1, 1, 1, 0, 1, 1, 1, 0])

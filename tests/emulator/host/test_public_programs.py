@@ -522,4 +522,3 @@ int main(int argc, char **argv) {
     assert (report.wanted, report.findings) == ("arguments", [])
     (finding,) = ran(text, arguments=["1"]).findings
     assert (finding.kind, finding.line) == ("assertion", 8)
-

@@ -198,4 +198,3 @@ def test_a_header_declares_what_its_file_defines_below_the_use(tmp_path):
     assert (report.message, report.output) == ("", "1")
     program.write_text(program.read_text().replace('#include "fill.h"', ""))
     assert "fill is declared at line 4, below its use" in run_program(program, [], Options(), capture=True).message
-

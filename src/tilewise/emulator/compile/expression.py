@@ -62,6 +62,7 @@ class ExprCompiler(OperatorCompiler):
         return self.unary(tree.Unary("&", tree.Name("this")))
 
     call: Callable[[tree.Call], Operand]
+    constructed: Callable[[Record, list[Any], tree.Node], Operand]
     supply: Callable[[str, tree.Node], Operand | None]  # a constant of a missing header
 
     def type_of(self, node: Any | None) -> Type:
@@ -189,6 +190,8 @@ class ExprCompiler(OperatorCompiler):
             return Operand.of(BOOL, lambda c: ~fn(c).null, e)
         if isinstance(have, Record) and (type_ is have or {str(type_), have.name} == {"dim3", "uint3"}):
             return e
+        if isinstance(have, Scalar) and isinstance(type_, Record) and type_.methods.get("<new>"):
+            return self.constructed(type_, [node], node)
         raise self.refuse(f"{have} cannot become {type_}", node)
 
     def narrow(self, e: Operand, made: Operand, node: tree.Node) -> None:
