@@ -145,4 +145,4 @@ def test_a_number_becomes_an_object_by_its_constructor():
     """
     given = {"B": np.zeros(9, np.int32).view([("value", np.int32)]), "found": np.zeros(9, np.int32), "n": 3}
     done = check(text, grid=(1, 1), block=(3, 3), args=given).runs[0]
-    assert (done.faults, done.arrays["found"].tolist()) == ([], [0, 1, 1, 1, 0, 1, 1, 1, 0])
+    assert (done.faults, done.arrays["found"].tolist()) == ((), [0, 1, 1, 1, 0, 1, 1, 1, 0])

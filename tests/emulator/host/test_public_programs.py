@@ -522,3 +522,18 @@ int main(int argc, char **argv) {
     assert (report.wanted, report.findings) == ("arguments", [])
     (finding,) = ran(text, arguments=["1"]).findings
     assert (finding.kind, finding.line) == ("assertion", 8)
+
+
+def test_an_assertion_about_data_that_was_made_up_is_no_fault(ran):
+    report = ran("""
+#include <cassert>
+#include <wb.h>
+int main(int argc, char **argv) {
+  wbArg_t args = wbArg_read(argc, argv);
+  int length;
+  float *data = (float *)wbImport(wbArg_getInputFile(args, 0), &length);
+  assert(length == (int)data[0]);
+}
+""")
+    assert (report.wanted, report.findings) == ("the file 0 of the data set", [])
+
