@@ -536,4 +536,3 @@ int main(int argc, char **argv) {
 }
 """)
     assert (report.wanted, report.findings) == ("the file 0 of the data set", [])
-
