@@ -142,6 +142,12 @@ def passes(routes: tuple[str, str], parts: int) -> int:
 IN_PLACE = frozenset(("as it is", "by classes", "from registers"))
 
 
+def of_other_dtypes(problem: Problem) -> tuple[str, ...]:
+    """The operands that are not of the product's dtype."""
+    dtypes = ("M", problem.dtype_m), ("N", problem.dtype_n)
+    return tuple(name for name, dtype in dtypes if dtype != problem.dtype)
+
+
 def packed_operands(routes: tuple[str, str]) -> tuple[str, ...]:
     """The operands that are packed first."""
     return tuple(name for name, how in zip("MN", routes, strict=True) if how == "packed")

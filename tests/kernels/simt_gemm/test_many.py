@@ -39,7 +39,7 @@ def test_random_lists(tmp_path_factory, name, dtype):
         made.append(P)
         kept += [M, N]
     recipe = many_recipe(tw.semirings[name].over(dtype_of(np.dtype(dtype))), jobs)
-    assert len(recipe.steps) == -(-sum(job.blocks > 0 for job in jobs) // JOBS)
+    assert len(recipe.steps) == -(-sum(job.m > 0 < job.n for job in jobs) // JOBS)
     run_recipe(recipe, tmp_path_factory.getbasetemp())
     for number, (P, right) in enumerate(zip(made, wanted, strict=True)):
         np.testing.assert_array_equal(P, right, err_msg=f"seed {seed}, pair {number}")

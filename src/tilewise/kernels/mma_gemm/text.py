@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.to_cuda import c_name
 from tilewise.core.epilogue import PLAIN, Epilogue
@@ -70,17 +72,14 @@ DOTS_FILES = ("lines.cuh", "ends.cuh", "stores.cuh", "half_dots.cu")
 
 @KeyedRenderer
 def render_half_dots(dtype: DType, width: int, accumulate: bool = False, epilogue: Epilogue = PLAIN) -> str:
-    sums = DTYPES["float32"]
     macros = {"WARPS": half_dots.WARPS, "WIDTH": width, "AHEAD": half_dots.AHEAD, "RESIDENT": half_dots.RESIDENT}
-    shared = "shared/dependent_launch.cuh", "shared/cluster.cuh", "shared/words.cuh", "shared/add_up.cuh"
-    return assembled(
-        f"// half_dots over {dtype}, sums in {sums}",
+    return _of_halves(
+        "half_dots",
         macros,
-        ELEMENT,
-        render_numbers(sums, dtype, accumulate),
-        render_epilogue(epilogue, sums),
-        product_of_fragments(dtype, 80),
-        *shared,
+        dtype,
+        accumulate,
+        epilogue,
+        "shared/dependent_launch.cuh shared/cluster.cuh shared/words.cuh shared/add_up.cuh",
         *(f"mma_gemm/half_dots/{name}" for name in DOTS_FILES),
     )
 
@@ -95,20 +94,27 @@ def render_direct_half(
     by_rows: bool = False,
 ) -> str:
     """`along_k`: whether M and N are contiguous along k; `by_rows`: for groups of rows."""
-    sums = DTYPES["float32"]
-    defines = {
+    macros = {
         **of_tile(tile, "rows", "cols", "warps_m", "warps_n", "resident"),
         "M_ALONG_K": along_k[0],
         "N_ALONG_K": along_k[1],
         "BY_ROWS": by_rows,
     }
-    return assembled(
-        f"// direct_half over {dtype}, sums in {sums}",
-        defines,
-        ELEMENT,
-        render_numbers(sums, dtype, accumulate),
-        render_epilogue(epilogue, sums),
-        product_of_fragments(dtype, 80),
+    return _of_halves(
+        "direct_half",
+        macros,
+        dtype,
+        accumulate,
+        epilogue,
         "shared/dependent_launch.cuh shared/words.cuh shared/cluster.cuh mma_gemm/direct_half/tile.cuh",
         "shared/add_up.cuh shared/cut.cuh mma_gemm/matrices.cuh mma_gemm/direct_half/direct_half.cu",
     )
+
+
+def _of_halves(
+    name: str, macros: Mapping[str, object], dtype: DType, accumulate: bool, epilogue: Epilogue, *files: str
+) -> str:
+    """A loop over 2-byte elements."""
+    sums = DTYPES["float32"]
+    numbers = render_numbers(sums, dtype, accumulate), render_epilogue(epilogue, sums), product_of_fragments(dtype, 80)
+    return assembled(f"// {name} over {dtype}, sums in {sums}", macros, ELEMENT, *numbers, *files)

@@ -7,7 +7,7 @@ import ctypes
 import math
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine
@@ -17,10 +17,12 @@ from tilewise.core.recipe import Launch, Recipe, Scratch
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
+from tilewise.kernels.family import of_other_dtypes
 from tilewise.kernels.shared.groups import OFFSETS, expected_tiles, most_tiles, render_walk, walk_launch
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stack_launches import along_k, strides
 from tilewise.kernels.shared.steps import relative_slots
+from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.simt_gemm.text import render_grouped, render_many
 
 SIDE, PHASE, THREADS = 64, 16, 256
@@ -53,8 +55,7 @@ class Grouped(ByConfigs):
         return f.start + max(work / rate, p.least_bytes / (f.reading * machine.bandwidth)), None
 
     def packs(self, problem: Problem, config: None) -> tuple[str, ...]:
-        dtypes = ("M", problem.dtype_m), ("N", problem.dtype_n)
-        return tuple(name for name, dtype in dtypes if dtype != problem.dtype)
+        return of_other_dtypes(problem)
 
     def geometry(self, problem: Problem, machine: Machine, config: None) -> Geometry:
         shared = (SIDE * (PHASE + 1) + PHASE * (SIDE + 1)) * problem.algebra.partial.itemsize
@@ -97,29 +98,17 @@ def grouped_text(algebra: Algebra, groups: Groups, k_along: tuple[bool, bool]) -
     return render_grouped.key(algebra, by_k, groups.wide and by_k, k_along)
 
 
-class Job(ctypes.Structure):
-    """The kernel's `Job`."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("M", "N", "P")),
-        *((name, ctypes.c_longlong) for name in ("m_row", "m_col", "n_row", "n_col", "p_row", "p_col")),
-        *((name, ctypes.c_int) for name in ("m", "k", "n", "first")),
-    )
-
-    @property
-    def blocks(self) -> int:
-        made: int = math.ceil(self.m / SIDE) * math.ceil(self.n / SIDE)
-        return made
+Job = struct_of("Job", "simt_gemm/many.cu")
 
 
-def many_recipe(algebra: Algebra, jobs: Sequence[Job]) -> Recipe:
-    """The launches of all jobs, with addresses. An empty P has no blocks."""
-    busy, made, text = [job for job in jobs if job.blocks], [], render_many.key(algebra, JOBS)
+def many_recipe(algebra: Algebra, jobs: Sequence[Any]) -> Recipe:
+    """The launches of all jobs (`Job`), with addresses. An empty P has no blocks."""
+    busy, made, text = [job for job in jobs if job.m and job.n], [], render_many.key(algebra, JOBS)
     for start in range(0, len(busy), JOBS):
         some, first = busy[start : start + JOBS], 0
         for job in some:
             job.first = first
-            first += job.blocks
+            first += math.ceil(job.m / SIDE) * math.ceil(job.n / SIDE)
         table = (Job * JOBS)(*some)
         made.append(Launch.of(text, "many", (first,), (THREADS,), (table, ctypes.c_int(len(some)))))
     return Recipe(tuple(made))

@@ -24,15 +24,16 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """The whole product; P (and `given.arg`) is row-major."""
     assert isinstance(plan.config, SkinnyTile)
     job = SkinnyJob(plan.problem, plan.machine, given.M, given.N, given.P, given.arg, plan.config.swapped)
-    planes = scratch.take(job.plane_bytes) if job.plane_bytes else None
-    if planes is None:
-        return stack_launches(job)
-    return [launch for member in skinny_launches(job, planes) for launch in member]
+    return by_members(job, scratch) if job.plane_bytes else stack_launches(job)
 
 
 def edge_launches(edge: Edge, scratch: Scratch) -> list[Launch]:
     """The rows or columns of an `Edge`."""
-    job = SkinnyJob(edge.problem, edge.machine, edge.M, edge.N, edge.P, None, edge.of_columns)
+    return by_members(SkinnyJob(edge.problem, edge.machine, edge.M, edge.N, edge.P, None, edge.of_columns), scratch)
+
+
+def by_members(job: SkinnyJob, scratch: Scratch) -> list[Launch]:
+    """Of one member after the other, which share planes."""
     planes = scratch.take(job.plane_bytes) if job.plane_bytes else None
     return [launch for member in skinny_launches(job, planes) for launch in member]
 

@@ -10,6 +10,7 @@ from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import Capabilities
+from tilewise.kernels.family import of_other_dtypes
 from tilewise.kernels.shared.triangle import symmetric_note
 from tilewise.kernels.simt_gemm.skinny import halves_on_hopper
 from tilewise.kernels.simt_gemm.tiled import model
@@ -34,7 +35,7 @@ class Plain(ByConfigs):
         return chosen.predicted, chosen
 
     def packs(self, problem: Problem, config: Choice) -> tuple[str, ...]:
-        return tuple(x for x, d in (("M", problem.dtype_m), ("N", problem.dtype_n)) if d != problem.dtype)
+        return of_other_dtypes(problem)
 
     def notes(self, problem: Problem, config: Choice) -> list[str]:
         converted = self.packs(problem, config)

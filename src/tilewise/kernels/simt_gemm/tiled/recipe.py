@@ -12,11 +12,11 @@ from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.core.machine import has_dependent_launch
 from tilewise.core.plan import Plan
-from tilewise.core.problem import Layout
+from tilewise.core.problem import Layout, row_major
 from tilewise.core.recipe import Address, Launch, Scratch, Step, Value, Zero, argument
 from tilewise.kernels.shared.delegated import Fallback
 from tilewise.kernels.shared.layouts import long_lines
-from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
+from tilewise.kernels.shared.placed import Operands, Placed, broadcast, members, own_stack
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs, stacked
 from tilewise.kernels.shared.triangle import tiles_of
 from tilewise.kernels.simt_gemm.skinny_recipe import SkinnyJob, skinny_launches
@@ -194,38 +194,26 @@ def _as_they_lie(x: Placed, side: str, config: Config, extent: int) -> Words:
     return Words(x.pointer, lead, along_k, vector, config.word_bytes, x.layout.stack)
 
 
-def _packed(job: Job, x: Placed, side: str, held: dict[str, Address], first: bool) -> tuple[Words, list[Launch]]:
-    """Packed words, k by k, rows aligned to 128 bytes; `first`: the first launch of the recipe."""
-    p, config = job.plan.problem, job.choice.config
-    lines, own = x.rows if side == "M" else x.cols, own_stack(x, p.stack)
-    lead, strides = _packed_lead(lines, config), []
-    step = job.words * lead
-    for extent in reversed(own):
-        strides.append(step if extent > 1 else 0)
-        step *= extent
-    made = Words(
-        held[f"words {side}"], lead, False, 16 // config.word_bytes, config.word_bytes, tuple(reversed(strides))
-    )
-    launches: list[Launch] = []
-    runs = Runs(own, [x.layout.stack, made.strides]) if job.words and lines else None
-    if runs is None:
-        return made, launches
+def _packed(job: Job, x: Placed, side: str, held: dict[str, Address]) -> Words:
+    """The place of packed words, k by k, rows aligned to 128 bytes."""
+    config, own = job.choice.config, own_stack(x, job.plan.problem.stack)
+    lead = _packed_lead(x.rows if side == "M" else x.cols, config)
+    strides = broadcast(own, row_major(job.words, lead, own).stack)
+    return Words(held[f"words {side}"], lead, False, 16 // config.word_bytes, config.word_bytes, strides)
+
+
+def _packing(job: Job, x: Placed, side: str, held: dict[str, Address], made: Words | None, first: bool) -> list[Launch]:
+    """What packs all members into words, or only searches them for words above the limit; `first`: of the recipe."""
+    own, launches = own_stack(x, job.plan.problem.stack), list[Launch]()
+    if made is not None and not (job.words and x.rows and x.cols):
+        return launches
+    runs = Runs(own, [x.layout.stack, made.strides if made else (0,) * len(own)])
     for at, count in runs.starts():
         early = job.starts_early and not (first and not launches)
-        packing = _pack(job, x, side, x.on(at[0]), made.on(at[1]), lead, held, early)
+        to, lead = (made.on(at[1]), made.lead) if made else (None, 0)
+        packing = _pack(job, x, side, x.on(at[0]), to, lead, held, early)
         launches += [_over_members(launch, count, runs.steps) for launch in packing]
-    return made, launches
-
-
-def _searched(job: Job, x: Placed, side: str, held: dict[str, Address], first: bool) -> list[Launch]:
-    """Only the search for words above the limit, over all members."""
-    own = own_stack(x, job.plan.problem.stack)
-    runs, made = Runs(own, [x.layout.stack]), list[Launch]()
-    for (at,), count in runs.starts():
-        early = job.starts_early and not (first and not made)
-        searching = _pack(job, x, side, x.on(at), None, 0, held, early)
-        made += [_over_members(launch, count, (*runs.steps, 0)) for launch in searching]
-    return made
+    return launches
 
 
 def _pack(
@@ -329,13 +317,11 @@ def _operands(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[Wo
     """What packs or searches the operands, and both as words."""
     choice, launches, operands = job.choice, list[Launch](), list[Words]()
     for side, x in (("M", job.M), ("N", job.N)):
-        if side in choice.packs:
-            words, packing = _packed(job, x, side, held, not launches)
-            launches += packing
-        else:
-            words = _as_they_lie(x, side, choice.config, choice.rows if side == "M" else choice.cols)
-            if choice.limit:
-                launches += _searched(job, x, side, held, not launches)
+        packs = side in choice.packs
+        extent = choice.rows if side == "M" else choice.cols
+        words = _packed(job, x, side, held) if packs else _as_they_lie(x, side, choice.config, extent)
+        if packs or choice.limit:
+            launches += _packing(job, x, side, held, words if packs else None, not launches)
         operands.append(replace(words, vector=1) if job.guards_a_stack else words)
     return launches, operands
 

@@ -94,13 +94,11 @@ class _Gathered:
 
     def _maps(self) -> tuple[list[TensorMap], list[int]]:
         """Descriptors of the long operand's lines, and how many elements before them each begins."""
-        x, (width, lines) = self.long, BOXES[self.side.lies]
-        if along_columns(x.layout, x.rows, x.cols):
-            x = Placed(x.pointer, x.dtype, x.cols, x.rows, Layout(self.side.lead, 1))
-        else:
-            x = Placed(x.pointer, x.dtype, x.rows, x.cols, Layout(self.side.lead, 1))
+        x, (width, box_lines) = self.long, BOXES[self.side.lies]
+        lines = (x.cols, x.rows) if along_columns(x.layout, x.rows, x.cols) else (x.rows, x.cols)
+        x = Placed(x.pointer, x.dtype, *lines, Layout(self.side.lead, 1))
         classes, kept = 1 if self.side.lies == ALIKE else CLASSES, self.config.tile.planes > 1  # rounded to tf32 else
-        maps, misalignments = maps_of_classes(x, (), classes, width, lines, sums=kept, swizzled=False)
+        maps, misalignments = maps_of_classes(x, (), classes, width, box_lines, sums=kept, swizzled=False)
         return maps, misalignments + [0] * (CLASSES - len(misalignments))
 
 
