@@ -43,8 +43,8 @@ def assign_basis(tried: Sequence[Tried], main: bool = False, ran: bool = False) 
         if not names:
             return f"{done.reason}: barriers and shared memory were looked at in blocks of {block} threads"
         return (
-            f"{done.reason}: barriers and shared memory were looked at in blocks of {block} threads; whether "
-            f"{names} are long enough is not decided"
+            f"{done.reason}: barriers and shared memory were looked at in blocks of {block} threads; the "
+            f"length of {names} is not decided"
         )
     own = [t for t in tried if t.origin == "own"]
     if own:
