@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from simt_support import KERNELS
 
-from tilewise import check
+from tilewise import check, trace
 from tilewise.emulator import launch
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
@@ -133,3 +134,16 @@ def test_launch_takes_the_bytes_as_an_argument():
     assert launch(text, "work", (1,), (8,), (P, 8), checks=True, shared=32).findings == ()
     np.testing.assert_array_equal(P, 2 * np.arange(8)[::-1])
     assert any(THIRD in f.hint for f in launch(text, "work", (1,), (8,), (P, 8), checks=True).findings)
+
+
+@pytest.mark.parametrize("name", ["dynamic_tiles", "loads_by_a_function"])
+def test_tiles_behind_pointers_have_phases_and_fills(name):
+    """Which memory a pointer leads to shows when it is stored through."""
+    run = trace(str(KERNELS / "right" / f"{name}.cu"), shape=(5, 6, 7), blocks="all").run
+    wanted = {"loads": 5 * 6 * 2 + 6 * 7 * 2, "fills": 4 * 2 * 2 * 16 - 144, "stores": 35, "phases": 2}
+    assert {counter: run.counters[counter] for counter in wanted} == wanted
+    assert not run.faults
+
+
+def test_the_side_of_a_tile_that_is_a_parameter_is_no_size_of_the_matrices():
+    assert check(str(KERNELS / "right" / "loads_by_a_function.cu"), shape=(5, 6, 7)).clean

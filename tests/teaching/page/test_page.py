@@ -9,11 +9,13 @@ import zlib
 from itertools import combinations
 
 import pytest
+from simt_support import KERNELS
 
 import tilewise as tw
 from page_variants import variant
 from tilewise.emulator.limits import Limits
 from tilewise.errors import LimitError, UsageError
+from tilewise.teaching.page import compute
 from tilewise.teaching.page.exploring import explore
 from tilewise.teaching.page.frames import frames_of
 from tilewise.teaching.page.replay import Replay, geometry_of
@@ -73,6 +75,17 @@ def test_a_page_has_a_module_for_each_tile_width_and_names_what_can_be_dropped(t
     assert all(base64.b64decode(one["binary"]).startswith(b"\0asm") for one in modules)
     assert [one["grid"] for one in modules] == [[[3, t], [1, t], [0, 1]] for t in (2, 4, 8, 16, 32)]
     assert "wasm-unsafe-eval" in three.html
+
+
+@pytest.mark.parametrize(
+    ("name", "shared"),
+    [("dynamic_tiles", [["tiles", 4, [32]]]), ("loads_by_a_function", [["Ms", 4, [4, 4]], ["Ns", 4, [4, 4]]])],
+)
+def test_tiles_of_the_launch_and_tiles_of_functions_are_computed(monkeypatch, name, shared):
+    monkeypatch.setattr(compute, "TILES", ())
+    page = explore(str(KERNELS / "right" / f"{name}.cu"), shape=(3, 3, 3))
+    (module,) = (json.loads(zlib.decompress(base64.b64decode(one))) for one in page.compute["modules"])
+    assert [[array, size, lengths] for array, _, size, lengths in module["shared"]] == shared
 
 
 def test_a_kernel_that_cannot_be_recorded_compiled_has_recorded_variants():

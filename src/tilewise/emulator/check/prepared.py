@@ -96,7 +96,7 @@ class Prepared:
             s for s in walking if isinstance(s, str) and s not in parameters and "." not in s and s not in TILE_NAMES
         ]
         fixed = [s for s in self.program.symbols if isinstance(s, int)]  # rows of `float A[N][N]`
-        if not names and fixed:
+        if fixed and not any(isinstance(s, str) for s in walking):  # else sizes are parameters; a tile is an int, too
             names = [n for n, v in self.loaded.integers.items() if v in fixed and n not in TILE_NAMES][:1]
         if not names:
             return {}

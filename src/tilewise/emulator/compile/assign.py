@@ -13,6 +13,7 @@ from tilewise.emulator.compile.lvalue import Lvalue
 from tilewise.emulator.compile.operand import MIXED, Operand
 from tilewise.emulator.machine.context import Context
 from tilewise.emulator.machine.leaves import dtypes_of, leaf_count, leaves
+from tilewise.emulator.machine.memory import Buffer
 from tilewise.emulator.machine.memory import Pointer as At
 from tilewise.emulator.machine.program import Variable
 from tilewise.emulator.parse import tree, types
@@ -36,6 +37,17 @@ def _is_plain(node: Any) -> bool:
     return isinstance(node, (tree.Name, tree.Number)) or (
         isinstance(node, tree.Member) and isinstance(node.base, tree.Name)
     )
+
+
+def _is_shared(memory: Any) -> bool:
+    return isinstance(memory, Buffer) and memory.space == "shared"
+
+
+def _begin_phase(c: Context) -> None:
+    """Shared memory is stored to: a phase begins if it was read."""
+    if c.shared_read:
+        c.phase += 1
+        c.shared_read = False
 
 
 class AssignCompiler(PlaceCompiler):
@@ -84,13 +96,16 @@ class AssignCompiler(PlaceCompiler):
         shared = place.kind == "shared"
         copies = shared and value.shared and isinstance(place.type, Scalar) and _is_element(node.value)
 
+        pointer = place.pointer if place.kind == "pointer" else None
+        through = pointer.fn if pointer is not None and pointer.pure else None
+
         def run(c: Context) -> Any:
             if shared:
                 c.copied = copies
+            known = c.shared_read or c.loaded is not None  # otherwise there is nothing to begin anew
+            if shared or (known and through is not None and _is_shared(through(c).memory)):
                 c.loaded = None
-                if c.shared_read:
-                    c.phase += 1
-                    c.shared_read = False
+                _begin_phase(c)
                 if c.recorder is not None:
                     c.recorder.loads.clear()
             out = fn(c)
@@ -151,13 +166,14 @@ class AssignCompiler(PlaceCompiler):
         new = self.converted(self.operate(op, holder, value, node, node, vn), place.type, node)
         self.note_from_global(place, value)
         put, fn = self.store_at(place, True), new.fn
-        shared = place.kind == "shared"
+        shared, through = place.kind == "shared", place.kind == "pointer"
 
         def run(c: Context) -> Any:
-            if shared and c.shared_read:
-                c.phase += 1
-                c.shared_read = False
+            if shared:
+                _begin_phase(c)
             located = locate(c)
+            if through and _is_shared(located[0]):
+                _begin_phase(c)
             cell[0] = old = get(c, located)
             out = fn(c)
             put(c, located, out)

@@ -9,6 +9,7 @@ import base64
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -127,13 +128,14 @@ def computed(
         if name != function.name and name.removesuffix("f") not in NUMERIC:
             raise EngineError(f"the page has no {name}")
     drops_at = made.flags(FLAGS) if drops else 0  # before the image of the memory is taken
+    dynamic = _same([s.dynamic or 0 for s in launches], "the dynamic shared memory depends on the shape")
     found = {
         "line": launches[0].site.launch.span.line - 1 if launches[0].site is not None else 0,
         "square": square, "grid": _grid(launches), "drops": drops_at,
         "block": _same([s.geometry.block for s in launches], "the block depends on the shape"),
-        "dynamic": _same([s.dynamic or 0 for s in launches], "the dynamic shared memory depends on the shape"),
+        "dynamic": dynamic,
         "arguments": _arguments(made, launches), "leads": _leads(launches), "matrices": _matrices(launches),
-        **_machine(made, target),
+        **_machine(made, target, dynamic),
     }  # fmt: skip
     target.release()
     return found
@@ -223,7 +225,7 @@ def _matrices(settings: Sequence[Setting]) -> dict[str, Any]:
     return out
 
 
-def _machine(made: RecordedKernel, target: Standalone) -> dict[str, Any]:
+def _machine(made: RecordedKernel, target: Standalone, dynamic: int) -> dict[str, Any]:
     """The module, its memory, and what its log means."""
     module, memory, recording = target.module, made.memory, made.recording
     assert module is not None
@@ -235,18 +237,20 @@ def _machine(made: RecordedKernel, target: Standalone) -> dict[str, Any]:
         "arguments_at": made.arguments,
         "gridDim": made.address_of("gridDim"), "blockDim": made.address_of("blockDim"),
         "device": memory.device_start, "device_bytes": memory.size // 2 - memory.layout.guard, "shift": memory.shift,
-        "sites": [[int(s.kind), s.line - 1, s.statement, s.name, s.array, s.dimension, int(s.from_global)]
+        "sites": [[int(s.kind), s.line - 1, s.statement, s.name, s.array, s.dimension, int(s.from_global), s.column]
                   for s in recording.sites],
-        "shared": [[name, address, *_extent(type_)] for name, type_, address in recording.shared],
+        "shared": [[name, address, *_extent(type_, dynamic)] for name, type_, address in recording.shared],
     }  # fmt: skip
 
 
-def _extent(type_: Any) -> list[Any]:
-    """Bytes of a cell, and the lengths of the dimensions."""
+def _extent(type_: Any, dynamic: int) -> list[Any]:
+    """Bytes of a cell, and the lengths of the dimensions; those of `extern` memory as long as the launch says."""
     lengths, cell = [], innermost(type_)
     while isinstance(type_, Array):
         lengths.append(type_.length)
         type_ = type_.of
+    if lengths and not lengths[0]:
+        lengths[0] = dynamic // (cell.size * prod(lengths[1:]))
     return [cell.size, lengths]
 
 

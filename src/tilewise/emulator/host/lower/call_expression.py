@@ -21,6 +21,8 @@ from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record
 from tilewise.emulator.sema.given import free
 from tilewise.emulator.sema.overload import NoMatch, choose, methods, no_match
 
+LOADS = frozenset({"__ldg", "__ldca", "__ldcg", "__ldcs"})
+
 
 def lower_call(b: Builder, node: tree.Call) -> Any:
     if b.lanes is not None:
@@ -33,6 +35,8 @@ def lower_call(b: Builder, node: tree.Call) -> Any:
         return BUILTIN[node.function.name](b, node)
     b.line = node.function.line or node.line or b.line
     line = b.line
+    if b.program.recording is not None and isinstance(node.function, tree.Name) and node.function.name in LOADS:
+        return rvalue(b, b.lower(tree.Unary("*", node.arguments[0], line=line, column=node.column)))  # it is logged so
     callee = _callee(b, node)
     if isinstance(callee, Overloads):
         values = operands(b, node.arguments, not _shuffles(callee))

@@ -54,7 +54,10 @@ def lower(b: Builder, node: Any) -> Any:
         b.lanes.varies(node)
         if id(node) in b.computed:
             return b.computed[id(node)]
-    return known(b, node)
+    made = known(b, node)
+    if b.program.recording is not None and isinstance(made, Place):
+        made.column = node.column
+    return made
 
 
 def _number(b: Builder, node: tree.Number) -> Any:

@@ -124,6 +124,7 @@ class Site:
     array: str = ""  # the parameter or __shared__ array that is accessed, where the text names it
     dimension: str = ""  # the leading dimension that the entries' rows were multiplied by
     from_global: bool = False  # a store of a value that depends on a register loaded from global memory
+    column: int = 0  # of the text that is accessed
 
 
 @dataclass
@@ -155,8 +156,11 @@ class Recording:
         self.scratch = p.memory.static(2 * SCRATCH, "", False)
         p.memory.cells(self.scratch, ctypes.c_uint8, SCRATCH)[:] = [255] * SCRATCH
 
-    def site(self, b: FunctionText, kind: SiteKind, name: str = "", array: str = "", dimension: str = "") -> int:
-        made = Site(kind, b.line, self.statement, name, array, dimension, self.from_global and kind is SiteKind.WRITE)
+    def site(
+        self, b: FunctionText, kind: SiteKind, name: str = "", array: str = "", dimension: str = "", column: int = 0
+    ) -> int:
+        carried = self.from_global and kind is SiteKind.WRITE
+        made = Site(kind, b.line, self.statement, name, array, dimension, carried, column)
         self.sites.append(made)
         return len(self.sites) - 1
 
@@ -164,7 +168,7 @@ class Recording:
 def record(b: FunctionText, kind: SiteKind, place: Place, text: str) -> None:
     """Log an access; `text` is the value that was loaded or is stored."""
     row, dimension = place.row or (str(NO_ROW), "")
-    number = recording_of(b).site(b, kind, array=place.name, dimension=dimension)
+    number = recording_of(b).site(b, kind, array=place.name, dimension=dimension, column=place.column)
     at = b.make(f"ptrtoint ptr {place.address} to i64")
     _emit(b, number, at, _as_double(b, place.type, text), row)
 

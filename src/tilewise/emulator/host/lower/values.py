@@ -59,6 +59,7 @@ class Place:
     const: bool = False
     span: tuple[str, str] | None = None  # begin and end of an initialised range that it probably lies in
     row: tuple[str, str] | None = None  # of its index, in record mode: see `recorded_text.row_of`
+    column: int = 0  # in the text, in record mode
 
     zero = False
 

@@ -132,8 +132,8 @@ class Judge {
     this.state = made.arrays.map((array) => (array.shared ? null : new CellStates(array)));
   }
 
-  add(kind, line, array, more, touch) {
-    const key = [kind, line, array, more.access, more.hazard, more.scope].join('|');
+  add(kind, line, array, more, touch, column = 0) {
+    const key = [kind, line, array, more.access, more.hazard, more.scope, column].join('|');
     if (!this.found.has(key)) this.found.set(key, { kind, line, array, severity: 'fault', count: 0, touches: [], ...more });
     const finding = this.found.get(key);
     finding.count += 1;
@@ -148,7 +148,9 @@ class Judge {
     made.arrays.forEach((array, i) => { if (array.shared) this.state[i] = new CellStates(array, blocks.length); });
     this.exited = new Set(); // threads that have returned
     let phase = 0; let read = false; let now = null;
-    for (const step of stepsOf(made, sites, blocks)) {
+    const steps = stepsOf(made, sites, blocks);
+    const filling = fillingOf(made, sites, steps);
+    for (const step of steps) {
       const site = sites[step.site];
       if (site.kind === SITE.BARRIER) { this.barrier(step, phase); continue; }
       if (site.kind === SITE.EXIT) { for (const i of step.entries) this.exited.add(this.party(i)); continue; }
@@ -158,7 +160,7 @@ class Judge {
       const { shared } = cells[0].array;
       if (site.statement && (!now || now.place !== step.place || now.statement !== site.statement)) {
         now = { place: step.place, statement: site.statement };
-        if (read && this.filling(site.statement)) { phase += 1; read = false; }
+        if (read && filling.has(site.statement)) { phase += 1; read = false; }
       }
       this.step(site, cells, shared, phase);
       read = read || (shared && site.kind === SITE.READ);
@@ -167,11 +169,6 @@ class Judge {
 
   party(i) { return this.made.words[ENTRY * i + 7] * this.made.threads + this.made.words[ENTRY * i + 6]; }
 
-  filling(statement) {
-    this.fills ??= new Set(this.sites.filter((s) => s.kind === SITE.WRITE && s.array >= 0 && this.made.arrays[s.array].shared).map((s) => s.statement));
-    return this.fills.has(statement);
-  }
-
   step(site, cells, shared, phase) {
     const write = site.kind === SITE.WRITE;
     const access = shared ? (write ? 'write' : 'read') : write ? 'store' : 'load';
@@ -179,9 +176,9 @@ class Judge {
     for (const at of cells) {
       const touch = (asked, reached) => ({ block: at.block, thread: at.thread, phase, asked, reached });
       const place = placeOf(at);
-      if (at.outside) this.add('out-of-bounds', site.line, at.array.name, { access }, touch(at.wanted ?? (shared ? [at.cell] : place), null));
+      if (at.outside) this.add('out-of-bounds', site.line, at.array.name, { access }, touch(at.wanted ?? (shared ? [at.cell] : place), null), site.column);
       else {
-        if (leaves(at)) this.add('silent-overrun', site.line, at.array.name, { access }, touch(at.wanted, place));
+        if (leaves(at)) this.add('silent-overrun', site.line, at.array.name, { access }, touch(at.wanted, place), site.column);
         const slot = this.slots.get(at.block);
         inside.push({
           ...at, place, phase, epoch: this.epochs[slot], cell: at.cell + (shared ? slot * at.array.count : 0), value: this.ordered?.get(at.i) ?? this.made.values[4 * at.i + 1],
@@ -301,7 +298,7 @@ class CellStates {
     judge.add('race', site.line, at.array.name, { access, hazard, scope: same ? 'within a block' : 'between blocks', otherLine: line }, {
       block: at.block, thread: at.thread, phase: at.phase, asked: at.place, reached: at.place,
       other: known ? [Math.floor(other / threads), other % threads] : null,
-    });
+    }, site.column);
   }
 
   againstWriter(judge, site, cells, access, hazard, harmless) {
@@ -318,7 +315,7 @@ class CellStates {
     const { threads } = judge.made;
     for (const at of cells) {
       if (this.filled && !this.filled[at.cell]) {
-        judge.add('uninitialised-read', site.line, at.array.name, { access }, { block: at.block, thread: at.thread, phase: at.phase, asked: at.place, reached: at.place });
+        judge.add('uninitialised-read', site.line, at.array.name, { access }, { block: at.block, thread: at.thread, phase: at.phase, asked: at.place, reached: at.place }, site.column);
       }
     }
     this.againstWriter(judge, site, cells, access, 'RAW', () => false);

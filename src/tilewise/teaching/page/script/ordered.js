@@ -7,8 +7,8 @@ const NO_ROW = -(2 ** 31);
 // What the text says about each site, with the number of the array that it names.
 function sitesOf(given, arrays) {
   const numbers = new Map(arrays.map((array, i) => [array.name, i]));
-  const known = given.sites.map(([kind, line, statement, name, array, dimension, carried]) => ({
-    kind, line, statement, name, dimension: dimension.replace('~', ''), guessed: dimension.startsWith('~'), carried: Boolean(carried), hidden: array === 'tilewise_drops',
+  const known = given.sites.map(([kind, line, statement, name, array, dimension, carried, column]) => ({
+    kind, line, column, statement, name, dimension: dimension.replace('~', ''), guessed: dimension.startsWith('~'), carried: Boolean(carried), hidden: array === 'tilewise_drops',
     array: numbers.get(array) ?? -1,
   }));
   return known;
@@ -132,12 +132,19 @@ function orderedBlock(run, made, sites, number, asRun) {
   return { number, rows, frames: framesOf(c, rows, cuts) };
 }
 
+const isShared = (made, sites, step) => made.arrays[arrayOf(made, sites[step.site], made.words[ENTRY * step.entries[0]])].shared;
+
+// The statements that store to shared memory.
+function fillingOf(made, sites, steps) {
+  const filling = new Set(steps.filter((s) => sites[s.site].kind === SITE.WRITE && isShared(made, sites, s)).map((s) => sites[s.site].statement));
+  filling.delete(0);
+  return filling;
+}
+
 // With the phase of each step, which ends where shared memory is stored to after it was read, and the number of its
 // statement's execution.
 function inPhases(made, sites, steps) {
-  const shared = (step) => made.arrays[arrayOf(made, sites[step.site], made.words[ENTRY * step.entries[0]])].shared;
-  const filling = new Set(steps.filter((s) => sites[s.site].kind === SITE.WRITE && shared(s)).map((s) => sites[s.site].statement));
-  filling.delete(0);
+  const filling = fillingOf(made, sites, steps);
   let phase = 0; let read = false; let now = null; let cut = 0;
   for (const step of steps) {
     const site = sites[step.site];
@@ -147,7 +154,7 @@ function inPhases(made, sites, steps) {
       cut += 1;
     }
     Object.assign(step, { phase, cut });
-    read = read || (site.kind === SITE.READ && shared(step));
+    read = read || (site.kind === SITE.READ && isShared(made, sites, step));
   }
   return steps;
 }
