@@ -30,10 +30,10 @@ class Rows:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = tuple(map(tuple, rows))
-        self.width = len(self.rows[0]) if self.rows else 0
         self._flat = array("d", (number for row in self.rows for number in row))
-        self.address = self._flat.buffer_info()[0]
-        self.room = 8 * (1 + len(self.rows))  # bytes of the result: the least value, then that of every row
+        width = len(self.rows[0]) if self.rows else 0
+        self.place = self._flat.buffer_info()[0], len(self.rows), width  # as machine code finds them
+        self.answer = bytes(8 * (1 + len(self.rows)))  # room for the least value, then that of every row
 
 
 class Formula:
@@ -53,21 +53,16 @@ class Formula:
         small factor; beyond 2⁵² Python evaluates all rows."""
         if self._native is None or largest > LARGEST:
             return self._in_python(table, given)
-        number, values = self._evaluated(table, given)
-        return number, values[0]
+        held, values = array("d", given), array("d", table.answer)
+        return self._native(*table.place, held.buffer_info()[0], values.buffer_info()[0]), values[0]
 
     def each(self, table: Rows, given: Row, largest: int) -> Sequence[float]:
         """The value of every row."""
         if self._native is None or largest > LARGEST:
             return [self.function(row, given) for row in table.rows]
-        return self._evaluated(table, given)[1][1:]
-
-    def _evaluated(self, table: Rows, given: Row) -> tuple[int, Sequence[float]]:
-        """The number of the least row, the least value, and that of every row."""
-        assert self._native is not None
-        held, values = array("d", given), array("d", bytes(table.room))
-        at, answer = held.buffer_info()[0], values.buffer_info()[0]
-        return self._native(table.address, len(table.rows), table.width, at, answer), values
+        held, values = array("d", given), array("d", table.answer)
+        self._native(*table.place, held.buffer_info()[0], values.buffer_info()[0])
+        return values[1:]
 
     def _in_python(self, table: Rows, given: Row) -> tuple[int, float]:
         self._calls += 1
