@@ -536,3 +536,20 @@ int main(int argc, char **argv) {
 }
 """)
     assert (report.wanted, report.findings) == ("the file 0 of the data set", [])
+
+
+@pytest.mark.parametrize("name", ["char name[64]", "std::string name"])
+def test_a_name_that_no_input_gave_is_missing_input(ran, name):
+    report = ran(f"""
+#include <iostream>
+#include <string>
+int main() {{
+  {name};
+  int width;
+  std::cin >> name;
+  FILE *in = fopen(&name[0], "rb");
+  fread(&width, 4, 1, in);
+  printf("%d", width);
+}}
+""")
+    assert (report.wanted, report.findings) == ("input", [])

@@ -9,7 +9,9 @@ from tilewise.emulator.machine.findings import Finding, Kind, Severity
 from tilewise.emulator.source.source import Place, Source
 
 COMPILED = ("kernel", "load", "store")  # values of `access` in findings of compiled kernels
-CAUSED_BY_EMPTY_INPUT = frozenset({Kind.UNINITIALISED_READ, Kind.DIVISION, Kind.LAUNCH})  # possibly
+CAUSED_BY_EMPTY_INPUT = frozenset(  # possibly
+    {Kind.UNINITIALISED_READ, Kind.DIVISION, Kind.LAUNCH, Kind.NULL_POINTER}
+)
 
 
 class Faults:

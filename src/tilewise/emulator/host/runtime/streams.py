@@ -253,6 +253,8 @@ def is_word(s: Session, number: int, kind: int) -> int:
             c = i.take(s)
     if not c:
         i.good = False
+        if s.wanted == "input" and not i.data and kind < 2:
+            s.lacks_input()
         return -1
     word = b""
     while c and ((kind == 1 and c != b"\n") or (kind == 0 and not c.isspace()) or (kind > 1 and not word)):
