@@ -10,7 +10,8 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DType, promote
 from tilewise.core.problem import Layout
-from tilewise.core.shapes import reach
+from tilewise.core.shapes import overlapping, reach, written
+from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.system.once import once
 
 Number = TypeVar("Number", bound=np.generic)
@@ -66,28 +67,6 @@ class Operand:
         (low, high), (other_low, other_high) = self.extent, other.extent
         return self.device == other.device and low < other_high and other_low < high
 
-    @property
-    def overlaps_itself(self) -> bool:
-        """Whether two of its elements have one address, as in an expanded array."""
-        if len(self.shape) == 2 and self.strides[1] == 1 and self.strides[0] >= self.shape[1]:
-            return False  # dense rows, the usual case
-        axes = sorted((abs(stride), size) for stride, size in zip(self.strides, self.shape, strict=True) if size > 1)
-        if 0 in self.shape or not axes:
-            return False
-        reach = 0
-        for stride, size in axes:
-            if stride <= reach:
-                break
-            reach += stride * (size - 1)
-        else:
-            return False  # every stride exceeds the reach of the smaller axes
-        if axes[0][0] == 0:
-            return True
-        places = np.zeros(1, np.int64)
-        for stride, size in axes:
-            places = (places[:, None] + np.arange(0, stride * size, stride)).ravel()
-        return len(np.unique(places)) < places.size
-
     def with_axis(self, axis: int) -> Operand:
         """The same memory with one more axis of length 1, counted from the end."""
         at = len(self.shape) + 1 + axis
@@ -104,6 +83,31 @@ class Operand:
             return Layout(row, col, (), self.pointer % 16)
         own = [0 if size == 1 else stride for size, stride in zip(self.shape[:-2], self.strides[:-2], strict=True)]
         return Layout(row, col, (*[0] * (len(stack) - len(own)), *own), self.pointer % 16)
+
+
+def out_operand(library: Library, out: Any) -> Operand:
+    """`out=` as an operand that P can be written to, or an error that says what to pass."""
+    if library.name == "jax":
+        raise UsageError("JAX arrays are immutable, so they cannot be out=: leave it out and take what is returned")
+    if library.name == "numpy" and not isinstance(out, np.ndarray):
+        raise DtypeError(f"out must be an array, got {type(out).__name__}")
+    given = library.operand(out, "out")
+    if not given.writable:
+        raise ShapeError("out is read-only: pass an array that can be written")
+    if given.converted and given.host is not None:  # a copy: what is written to is `out` itself
+        check_apart(out.shape, out.strides, out.itemsize)
+    else:
+        check_apart(given.shape, given.strides)
+    return given
+
+
+def check_apart(shape: tuple[int, ...], strides: tuple[int, ...], width: int = 1) -> None:
+    """ShapeError if cells of `out` share memory."""
+    if overlapping(shape, strides, width):
+        raise ShapeError(
+            f"out is {written(shape)} with strides {strides}, so several of its cells are one place in "
+            "memory (expanded or broadcast): pass one whose cells lie apart"
+        )
 
 
 class Library(Protocol):

@@ -67,6 +67,29 @@ def reach(shape: Shape, strides: Shape) -> tuple[int, int]:
     return sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
 
 
+def overlapping(shape: Shape, strides: Shape, width: int = 1) -> bool:
+    """Whether two elements share memory, as in an expanded array; an element is `width` units of the strides wide."""
+    if len(shape) == 2 and strides[1] == width and strides[0] >= shape[1] * width:
+        return False  # dense rows, the usual case
+    axes = sorted((abs(stride), size) for stride, size in zip(strides, shape, strict=True) if size > 1)
+    if 0 in shape or not axes:
+        return False
+    reach = 0
+    for stride, size in axes:
+        if stride < reach + width:
+            break
+        reach += stride * (size - 1)
+    else:
+        return False  # every stride exceeds the reach of the smaller axes
+    if axes[0][0] == 0:
+        return True
+    places = np.zeros(1, np.int64)
+    for stride, size in axes:
+        places = (places[:, None] + np.arange(0, stride * size, stride)).ravel()
+    places.sort()
+    return bool((np.diff(places) < width).any())
+
+
 def written(shape: Shape) -> str:
     """A shape as text: 3×4."""
     return "×".join(map(str, shape)) if shape else "()"

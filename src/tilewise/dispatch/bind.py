@@ -15,6 +15,7 @@ from tilewise.arrays import Library, Operand, find_library
 from tilewise.arrays.card import card_number
 from tilewise.arrays.float8_scales import Scales, bind_scales
 from tilewise.arrays.narrowing import narrowed
+from tilewise.arrays.operand import out_operand
 from tilewise.core.epilogue import check_fits, epilogue_of
 from tilewise.core.options import Options
 from tilewise.core.problem import Problem, check_precision, row_major
@@ -176,19 +177,8 @@ def check_device(left: Operand, other: Operand, role: str, first: str = "M") -> 
 
 
 def _given_out(out: Any, library: Library, left: Operand) -> Operand:
-    same = find_library(out).name == library.name
-    if same and library.name == "jax":
-        raise UsageError("JAX arrays are immutable, so they cannot be out=: leave it out and take what is returned")
-    if same and library.name == "numpy" and not isinstance(out, np.ndarray):
-        raise DtypeError(f"out must be an array, got {type(out).__name__}")
-    given = operand_beside(library, out, "out")
-    if not given.writable:
-        raise ShapeError("out is read-only: pass an array that can be written")
-    if given.overlaps_itself:
-        raise ShapeError(
-            f"out is {written(given.shape)} with strides {given.strides}, so several of its cells are one place in "
-            "memory (expanded or broadcast): pass one whose cells lie apart"
-        )
+    check_library(library, out, "out")
+    given = out_operand(library, out)
     check_device(left, given, "out")
     return given
 

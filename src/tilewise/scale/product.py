@@ -12,6 +12,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import find_library
 from tilewise.arrays.card import card_number
+from tilewise.arrays.operand import out_operand
 from tilewise.core.options import Options
 from tilewise.core.shapes import written
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
@@ -74,11 +75,11 @@ def _out_array(
     out: Any, library: Any, shape: tuple[int, int], result: DType, sources: tuple[MatrixSource, MatrixSource]
 ) -> Any:
     """The caller's `out` as a NumPy array, if P can be written to it tile by tile."""
-    given = library.operand(out, "out")
+    given = out_operand(library, out)
     if given.shape != shape:
         raise ShapeError(f"out is {written(given.shape)}, but the product is {written(shape)}")
-    if not given.writable or given.host is None:
-        raise ShapeError("out must be an array of the host that can be written")
+    if given.host is None:
+        raise DeviceError(f"out is on {given.device}: memory= streams from the host, where it must be")
     if not np.can_cast(result.numpy, given.dtype.numpy, "same_kind"):
         raise DtypeError(f"out has dtype {given.dtype}, but the product has {result}: pass an out of dtype {result}")
     for source in sources:

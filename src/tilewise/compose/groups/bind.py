@@ -10,9 +10,10 @@ import numpy as np
 from tilewise.algebra.builtin import find_semiring
 from tilewise.arrays import Library, Operand, find_library
 from tilewise.arrays.narrowing import narrowed
+from tilewise.arrays.operand import out_operand
 from tilewise.core.problem import Groups, Layout, Problem, check_precision, row_major
 from tilewise.core.shapes import written
-from tilewise.dispatch.bind import check_device, operand_beside
+from tilewise.dispatch.bind import check_device, check_library, operand_beside
 from tilewise.errors import DtypeError, ShapeError, UsageError
 
 ALONG = ("rows", "k")
@@ -129,12 +130,11 @@ def check_ends(ends: Operand, rows: int) -> None:
 
 
 def _given(library: Library, out: Any, left: Operand, right: Operand, shape: tuple[int, ...]) -> Operand:
-    given = operand_beside(library, out, "out", "x")
+    check_library(library, out, "out", "x")
+    given = out_operand(library, out)
     check_device(left, given, "out", "x")
     if given.shape != shape:
         raise ShapeError(f"out is {written(given.shape)}, and the product is {written(shape)}")
-    if not given.writable or given.overlaps_itself:
-        raise ShapeError("out is read-only, or several of its cells are one place in memory: pass an array of its own")
     if given.overlaps(left) or given.overlaps(right):
         raise ShapeError("out shares memory with x or w: pass an array of its own")
     return given

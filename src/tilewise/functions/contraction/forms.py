@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DType, dtype_given
 from tilewise.arrays import find_library
+from tilewise.arrays.operand import check_apart
 from tilewise.core.reproducible import Level
 from tilewise.core.shapes import written
 from tilewise.dispatch.forms import check_cast, check_rules, in_order, single_out
@@ -88,10 +89,13 @@ def _converted(x: Any, dtype: DType) -> Any:
 
 def copy_to_out(made: Any, out: Any, casting: str) -> Any:
     """Copy a result into `out` by the casting rule; returns `out`."""
+    if not hasattr(out, "shape"):
+        raise DtypeError(f"out must be an array, got {type(out).__name__}")
     shape = tuple(getattr(made, "shape", ()))
-    if tuple(getattr(out, "shape", ())) != shape:
-        raise ShapeError(f"out is {written(tuple(getattr(out, 'shape', ())))}, and the result is {written(shape)}")
+    if tuple(out.shape) != shape:
+        raise ShapeError(f"out is {written(tuple(out.shape))}, and the result is {written(shape)}")
     if hasattr(made, "new_full") and hasattr(out, "copy_"):
+        check_apart(tuple(out.shape), tuple(out.stride()))
         return out.copy_(made)
     if not isinstance(out, np.ndarray) or not isinstance(made, np.ndarray | np.generic):
         raise DtypeError(
@@ -100,6 +104,7 @@ def copy_to_out(made: Any, out: Any, casting: str) -> Any:
         )
     if not out.flags.writeable:
         raise ShapeError("out is read-only: pass an array that can be written")
+    check_apart(out.shape, out.strides, out.itemsize)
     check_cast(made.dtype, out.dtype, casting, "the result")
     with np.errstate(all="ignore"):
         np.copyto(out, made, casting=casting)  # type: ignore[arg-type]

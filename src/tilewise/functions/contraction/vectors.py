@@ -15,7 +15,7 @@ from tilewise.api import matmul
 from tilewise.arrays import ArrayOf, HostArray, Kind, Number
 from tilewise.core.options import AnySemiring, Details, DTypeArg, Numeric
 from tilewise.core.reproducible import Level
-from tilewise.core.shapes import written
+from tilewise.core.shapes import product_shape, written
 from tilewise.dispatch.forms import single_out
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.functions.contraction.einsum import einsum
@@ -160,6 +160,10 @@ def _product(name: str, x: Any, y: Any, places: tuple[Any, Any], roles: tuple[st
     if out is not None:
         if not hasattr(out, "shape"):
             raise DtypeError(f"out must be an array, got {type(out).__name__}")
+        made = product_shape(tuple(left.shape), tuple(right.shape))
+        shape = (*made.stack, *(side for side, at in zip((made.m, made.n), places, strict=True) if at is None))
+        if tuple(out.shape)[max(0, len(out.shape) - len(shape)) :] != shape:  # it may have further axes in front
+            raise ShapeError(f"out is {written(tuple(out.shape))}, but the product is {written(shape)}")
         matrix = (..., *(slice(None) if place is None else None for place in places))
         matmul(left, right, **{**how, "out": out[matrix]})
         return out
