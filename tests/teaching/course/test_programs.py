@@ -57,6 +57,8 @@ reference = "ours.cu"
 output = "b.bin"
 dtype = "float32"
 partial = true
+title = { en = "The file", pt = "O arquivo" }
+message = { en = "Is each element written?" }
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -116,7 +116,10 @@ def _wanted(test: Test, assignment: Assignment, seed: int) -> bytes | None:
         return test.expected.replace("{seed}", str(seed)).encode()
     if test.expected_file:
         return (assignment.folder / test.expected_file).read_bytes()
-    return by_program(test, assignment.folder, assignment.provided, seed) if test.reference else None
+    if not test.reference:
+        return None
+    run = replace(test, title="", message="")  # texts by language are no part of a run, and cannot be a cache's key
+    return by_program(run, assignment.folder, assignment.provided, seed)
 
 
 @lru_cache(maxsize=64)
