@@ -155,6 +155,7 @@ def test_submissions_come_from_folders_patterns_and_standard_input(tmp_path, ass
         ('reference = "gone.py:f"', "the reference gone.py is not beside it"),
         ('reference = "nonsense"', "nonsense"),
         ('shapes = ["4x4"]', "4x4"),
+        ("[points]\nfaults = 1\nbank-conflict = 1", "points.bank-conflict is counted for matrix products: it needs"),
         ("block = [0]", "block must be up to three whole numbers"),
         ("= 3", "is not TOML"),
     ],

@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.core.problem import parse_shape
-from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.machine.findings import COSTS, Kind
 from tilewise.errors import FileError, ShapeError, UsageError
 from tilewise.scale.budget import budget
 from tilewise.system.files import here
@@ -25,6 +25,7 @@ Text = str | Mapping[str, str]  # a text, or one for each language
 MAX_BYTES = 1 << 20  # of an assignment's file
 MOST_POINTS = 1_000_000
 ROLES = ("product", "traffic", "proof")  # items for kernels with parameters M, N and P
+UNCOUNTED = tuple(str(kind) for kind in COSTS - {Kind.LEAK})  # by runs of whole programs
 KINDS = tuple(str(kind) for kind in Kind)
 ITEMS = ("parses", "product", "faults", "traffic", "proof", "calls", "program", "kernels", *KINDS)
 TYPE_NAMES = {
@@ -308,4 +309,8 @@ def assignment_of(table: dict[str, Any], path: Path) -> Assignment:
         known = ", ".join(ITEMS[: -len(KINDS)])
         raise UsageError(f"{path}: points for {wrong[0]!r} are not known; there are {known}, and kinds of findings")
     one = _Reader(points, path, "points.")
-    return Assignment(points={key: _points(one, key) for key in points}, folder=path.parent, **given)
+    made = Assignment(points={key: _points(one, key) for key in points}, folder=path.parent, **given)
+    uncounted = [] if made.has_roles else [key for key in points if key in UNCOUNTED]
+    if uncounted:  # which every submission would get
+        raise one.fail(uncounted[0], f"is counted for matrix products: it needs points for {' or '.join(ROLES)}")
+    return made
