@@ -124,7 +124,7 @@ def run(arguments: list[str]) -> int:
             raise
         _complain(_translated(error))
         return error.exit_code
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click and rich make the second of the first
         # the reader of stdout ended, as `| head` does: no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
