@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tilewise.teaching.page.views import trace
@@ -70,3 +71,26 @@ def test_a_slip_of_the_notes_thread_1_1_begins_with_m10_and_n01():
     mine = made.events.where((made.events.thread == 3) & (made.events.phase == 0)).of(EventKind.USE)
     cells = [(made.names[a], r, c) for a, r, c in zip(mine.array, mine.row.tolist(), mine.col.tolist(), strict=True)]
     assert cells == [("Mds", 1, 0), ("Nds", 0, 1), ("Mds", 1, 1), ("Nds", 1, 1)]
+
+
+SUM = """
+__global__ void total(const float* x, float* out, int n) {
+    __shared__ float s[4];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    __syncthreads();
+    if (t < 2) s[t] += s[t + 2];
+    __syncthreads();
+    if (t == 0) out[blockIdx.x] = s[0];
+}
+"""
+
+
+def test_values_of_other_kernels_are_not_multiplied():
+    """What a thread reads stands beside each other, and a store that reads in the same line is a store."""
+    args = {"x": np.arange(1, 5, dtype=np.float32), "out": np.zeros(1, np.float32), "n": 4}
+    text = trace(SUM, args=args, grid=(1,), block=(4,)).text()
+    assert "s[0][0], s[0][2]" in text
+    assert "out[0][0] = 4" in text
+    assert "·" not in text.split("Grid:")[0]
+    assert "\0" not in text

@@ -88,7 +88,10 @@ def _name(trace: TraceData, array: int, row: int, col: int) -> str:
 def _cells(trace: TraceData, events: Events, message: Message) -> dict[int, list[str]]:
     """The lines of each thread's cell for one phase."""
     out: dict[int, list[str]] = defaultdict(list)
-    products: dict[int, dict[int, list[str]]] = defaultdict(dict)
+    used: dict[int, dict[int, list[str]]] = defaultdict(dict)  # thread → step → cells
+    stores: dict[int, list[str]] = defaultdict(list)
+    term = "+ {}".format if trace.matrices else str  # other kernels than products do with a value what they like
+    between = "·" if trace.matrices else ", "
     for i in range(len(events)):
         kind, thread = int(events.kind[i]), int(events.thread[i])
         row, col = int(events.row[i]), int(events.col[i])
@@ -106,24 +109,22 @@ def _cells(trace: TraceData, events: Events, message: Message) -> dict[int, list
         elif kind == EventKind.FILL:
             out[thread].append(f"{_number(float(events.value[i]))} → {name}")
         elif kind == EventKind.USE:
-            products[thread].setdefault(int(events.step[i]), []).append(name)
+            used[thread].setdefault(int(events.step[i]), []).append(name)
         elif kind == EventKind.STORE:
             text = f"{name} = {_number(float(events.value[i]))}"
             if int(events.got_row[i]) == NONE:
                 text += f" ✗ {message('table.outside')}"
             elif (int(events.got_row[i]), int(events.got_col[i])) != (row, col):
                 text += f" ✗ [{int(events.got_row[i])}][{int(events.got_col[i])}]"
-            products[thread].setdefault(int(events.step[i]), []).append("\0" + text)
-    for thread, steps in products.items():
-        terms = [s for s in steps.values() if not s[0].startswith("\0")]
-        lines = ["+ " + "·".join(s) for s in terms]
+            stores[thread].append(text)
+    for thread in {**used, **stores}:
+        lines = terms = [term(between.join(s)) for s in used[thread].values()]
         if len(lines) > PRODUCTS_SHOWN:
             lines = [
                 *lines[: PRODUCTS_SHOWN - 1],
                 message("table.products.more", count=len(terms) - PRODUCTS_SHOWN + 1),
             ]
-        stores = [s[0][1:] for s in steps.values() if s[0].startswith("\0")]
-        out[thread] += lines + stores
+        out[thread] += lines + stores[thread]
     for thread, lines in out.items():
         if len(lines) > 24:
             out[thread] = [*lines[:23], message("table.more", count=len(lines) - 23)]
