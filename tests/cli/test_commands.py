@@ -320,3 +320,13 @@ def test_a_pipe_that_closes_early_is_no_error(command):
     )  # fmt: skip
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux's")
+def test_stdout_on_a_full_disk_is_one_sentence():
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tilewise", "trace", "--shape", "4x4x4"], stdout=full, stderr=subprocess.PIPE,
+            text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (4, "error: what is printed cannot be written: No space left on device\n")

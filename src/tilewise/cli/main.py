@@ -8,6 +8,7 @@ runs is imported, so `tilewise --help` stays fast.
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import os
 import sys
@@ -132,6 +133,9 @@ def run(arguments: list[str]) -> int:
         _complain("error: there is not enough memory for this: give less, or stream it with --memory")
         return 4
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO):
+            _complain(f"error: {error.filename or 'what is printed'} cannot be written: {error.strerror}")
+            return 4
         if os.environ.get("TILEWISE_DEBUG"):
             raise
         _complain(f"error: {type(error).__name__}: {error} (TILEWISE_DEBUG=1 shows where; please report it)")
