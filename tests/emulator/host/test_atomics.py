@@ -49,9 +49,10 @@ COMPILED = " int z = 0; again: if (z++ < 0) goto again;"  # no goto is interpret
 EXECUTORS = pytest.mark.parametrize("before", ["", COMPILED], ids=["interpreted", "compiled"])
 
 
-def run(folder, kernel, before=""):
+def run(folder, kernel, before="", block=32):
     path = folder / "program.cu"
-    path.write_text(HEAD + kernel.replace("int n) {", "int n) {" + before) + MAIN)
+    program = HEAD + kernel.replace("int n) {", "int n) {" + before) + MAIN
+    path.write_text(program.replace("<<<4, 32>>>", f"<<<4, {block}>>>"))
     return run_program(path, [], Options(), capture=True)
 
 
@@ -82,3 +83,24 @@ def test_counting_in_uninitialised_memory_is_reported(tmp_path, before):
         "atomicExch(&s[threadIdx.x % 8], 0.0f); __syncthreads();",
     ):
         assert run(tmp_path, kernel.replace("SET", given), before).faults == []
+
+
+FILL = "__global__ void k(float* d, float* r, int n) { __shared__ int s[8]; int t = threadIdx.x; if (t < 8) s[t] = 0;\n"
+COUNT = "FIRST\natomicAdd(&s[(t + 3) % 8], 1);\nSECOND\nif (t < 8) d[t] = s[t];\n}"
+
+
+@EXECUTORS
+@pytest.mark.parametrize("block", [32, 96])
+def test_a_histogram_in_shared_memory_needs_both_barriers(tmp_path, before, block):
+    """One before the counting, since the cells are cleared by other threads, and one behind it."""
+    kernel = FILL + COUNT
+    for first, second, lines, hint in (
+        ("__syncthreads();", "__syncthreads();", (), ""),
+        ("", "__syncthreads();", (2, 4), "put __syncthreads() between line 2 and line 4"),
+        ("__syncthreads();", "", (4, 6), "put __syncthreads()"),
+    ):
+        faults = run(tmp_path, kernel.replace("FIRST", first).replace("SECOND", second), before, block).faults
+        assert [f.kind.value for f in faults] == ["race"] * bool(lines)
+        for fault in faults:
+            assert fault.place.line in lines
+            assert before or hint in fault.hint

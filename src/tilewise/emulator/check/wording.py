@@ -159,6 +159,9 @@ def _race_hint(finding: Finding) -> str:
     if finding.hazard == "WAR":
         after = f": after the loop of line {other}" if other > finding.line else ""
         return f"put __syncthreads() after the tile is used and before the next one is loaded over it{after}"
+    if other and other != finding.line and not finding.in_warp:
+        first, second = sorted((other, finding.line))
+        return f"put __syncthreads() between line {first} and line {second}, which write the same cells"
     return "let only one thread write each cell between two barriers"
 
 

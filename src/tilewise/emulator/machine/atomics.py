@@ -85,7 +85,7 @@ def atomic(c: Context, site: Site, located: Any, function: Function, values: lis
             data[cell] = function(found, *[p[lane] for p in parts])
     mark(c, memory.initialised, flat, ok, 1)
     mark(c, memory.written, flat, ok, 1)
-    if c.checks and memory.shadow is not None and not shared:
+    if c.checks and memory.shadow is not None:
         compared = function is ATOMICS["atomicCAS"][1]
         memory.shadow.atomic(c, flat, c.mask, ok, site.span, compared)
     if not shared:

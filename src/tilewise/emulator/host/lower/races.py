@@ -17,7 +17,7 @@ from tilewise.emulator.parse.types import Pointer, Type, stored
 CELL = 24
 SEVERAL = 1 << 15  # as a reader: several threads of the warp with this number; of several warps if all bits are set
 BY_ATOMIC = 1 << 14  # of a writer: by an atomic operation
-ATOMIC, SWAP = 2, 3  # accesses: an atomic operation of global memory; atomicCAS, which races with stores alone
+ATOMIC, SWAP = 2, 3  # accesses: an atomic operation; atomicCAS, which races with stores alone
 EXCHANGE = 4  # atomicExch: an atomic operation of memory that may be uninitialised
 PENDING = 8  # an access of bytes that an asynchronous copy may not have written yet
 CLOCK_BITS = (1 << 31) - 1  # the highest bit of a write's time says that it is such a copy's, which is not waited for
@@ -95,10 +95,6 @@ found:
   %writes = icmp ne i32 %write, 0
   %plain = zext i1 %writes to i32
   %atomic = icmp uge i32 %write, {atomic}
-  %shared = xor i1 %global, true
-  %ordered = and i1 %atomic, %shared
-  br i1 %ordered, label %none, label %compared
-compared:
   %cell_at = and i64 %cell, -2
   %p = inttoptr i64 %cell_at to ptr
   %now = load i32, {clock}
