@@ -27,5 +27,5 @@ def test_tables_of_files(page):
 
 def test_every_command_and_suite_is_on_the_page_of_commands():
     page = (ROOT / "docs" / "commands.md").read_text()
-    named = {word for text in re.findall(r"`([^`]+)`", page) for word in text.split()}
+    named = {name for text in re.findall(r"`([^`]+)`", page) for name in text.split()}
     assert {*COMMANDS, *SUITES} <= named
