@@ -92,6 +92,8 @@ def test_three_arrays_whose_elements_are_not_multiplied_are_no_product(kernel):
 def test_a_product_by_a_function_or_in_registers_is_one():
     kernel = """
     __device__ float times(float a, float b) { return a * b; }
+    __device__ float first(const float* a, const float* b) { return a[0] * b[0]; }
+    __device__ float apart(const float* a, const float* b) { float d = *a - *b; return d * d; }
     __global__ void f(float* A, float* B, float* C, int m, int k, int n) {
         int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
         if (row >= m || col >= n) return;
@@ -107,9 +109,13 @@ def test_a_product_by_a_function_or_in_registers_is_one():
     for how in (
         "sum += times(A[row * k + i], B[i * n + col]);",
         "float a = A[row * k + i], b = B[i * n + col]; sum += a * b;",
+        "sum += *(A + row * k + i) * *(B + i * n + col);",
+        "sum += first(A + row * k + i, B + i * n + col);",
     ):
         kinds = {str(f.kind) for run in check(kernel.replace("HOW", how)).runs for f in run.findings}
         assert "wrong-product" in kinds, how
+    twice = "sum += apart(A + row * k + i, B + i * n + col); sum += apart(A, B);"
+    assert check(kernel.replace("HOW", twice)).ok
 
 
 def test_integers_named_alpha_and_beta_are_factors():

@@ -36,7 +36,7 @@ from tilewise.emulator.machine.leaves import dtype_of
 from tilewise.emulator.machine.program import Program, Variable
 from tilewise.emulator.parse import types
 from tilewise.emulator.parse.packed_body import tokens_of
-from tilewise.emulator.parse.tree import Block, Function, Name, TypeName
+from tilewise.emulator.parse.tree import Function, Name, TypeName
 from tilewise.emulator.parse.types import Scalar
 from tilewise.emulator.sema.bodies import body_of
 from tilewise.emulator.sema.symbol_table import Environment
@@ -55,7 +55,8 @@ class Prepared:
         self.site = self.sites[0] if self.sites else None
         self.program = self._compile()
         self.matrices = assign_matrices(self.program) if not names_other_work(function.short) else None
-        if self.matrices and not (names_product(function.short) or multiplies_elements(self._body())):
+        names = {v.name for v in (self.matrices or {}).values()}
+        if names and not (names_product(function.short) or self._multiplies_elements(names)):
             self.matrices = None
         self.constants = self._constant_sizes()
 
@@ -65,8 +66,18 @@ class Prepared:
         self.template = template_values(self.loaded, self.function, launch)
         return compile_entry(self.loaded, self.function, self.template)
 
-    def _body(self) -> Block:
-        return body_of(self.loaded.table, self.function, Environment(scope=self.function.scope), lenient=True)
+    def _multiplies_elements(self, arrays: set[str]) -> bool:
+        table = self.loaded.table
+
+        def read(function: Function) -> Function:
+            body = body_of(table, function, Environment(scope=function.scope), lenient=True)
+            return function.updated(body=body)
+
+        def called(name: str) -> list[Function]:
+            found = table.functions_named(name, self.function.scope)[1]
+            return [read(f) for f in found if f.tokens is not None and not f.library]
+
+        return multiplies_elements(read(self.function).body, arrays, called)
 
     def _recorded(self, site: LaunchSite | None) -> list[Any]:
         """The template arguments that a launch had in the program's run."""

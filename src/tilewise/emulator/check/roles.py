@@ -5,7 +5,7 @@ Determined by type and stores first, then by name, then by the sizes' use as str
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tilewise.emulator.compile.kernel import TILE_NAMES
@@ -94,10 +94,13 @@ def names_product(kernel: str) -> bool:
     return PRODUCT.search(kernel) is not None
 
 
-def multiplies_elements(body: tree.Node) -> bool:
+def multiplies_elements(
+    body: tree.Node, arrays: set[str], called: Callable[[str], list[tree.Function]], within: tuple[str, ...] = ()
+) -> bool:
     """Whether two different elements of arrays are multiplied, as by every product: the square of a difference, a
-    quotient and `(M[i] + N[i]) * factor` are of other work. A call that takes two elements may multiply them."""
-    names = _holding_elements(body)
+    quotient and `(M[i] + N[i]) * factor` are of other work. `called`: the program's functions of a name, with their
+    bodies; `within`: those that are open."""
+    names = arrays | _holding_elements(body)
 
     def element(node: Any) -> bool:
         return any(isinstance(n, tree.Index) or (isinstance(n, tree.Name) and n.name in names) for n in _values(node))
@@ -112,8 +115,14 @@ def multiplies_elements(body: tree.Node) -> bool:
         elif isinstance(node, tree.Assign) and node.op == "*=":
             parts = [node.target, node.value]
         elif isinstance(node, tree.Call) and isinstance(node.function, tree.Name):
+            own = called(node.function.name)
+            for f in own:
+                if f.name not in within and multiplies_elements(
+                    f.body, {p.name for p in f.parameters}, called, (*within, f.name)
+                ):
+                    return True
             extreme = re.match(r"f?(min|max)", node.function.name.rpartition("::")[2]) is not None
-            parts = [] if extreme and not any(sums(x) for x in node.arguments) else node.arguments
+            parts = [] if own or (extreme and not any(sums(x) for x in node.arguments)) else node.arguments
         parts = [x for x in parts if element(x) and (isinstance(node, tree.Call) or not sums(x))]
         if len(parts) > 1 and not _same(parts[0], parts[1]):
             return True
