@@ -83,7 +83,28 @@ void once(const float* before, float* after, const float* source, float h2, int 
 """
 
 
-@pytest.mark.parametrize("kernel", [NEAREST, MEANS, SWEEP])
+ENTROPY = """
+__device__ float least_of(float v) {
+    for (int d = 16; d; d /= 2) v = fmaxf(v, __shfl_down_sync(0xffffffffu, v, d));
+    return v;
+}
+__global__ void entropy(const float* logits, const float* wanted, float* loss, int n, int k) {
+    int row = blockIdx.x, lane = threadIdx.x;
+    float least = 1e30f, sum = 0;
+    for (int i = lane; i < k; i += 32) least = fminf(least, logits[row * k + i]);
+    least = least_of(least);
+    for (int i = lane; i < k; i += 32) sum += expf(logits[row * k + i] - least) - wanted[row * k + i];
+    for (int d = 16; d; d /= 2) sum += __shfl_down_sync(0xffffffffu, sum, d);
+    if (lane == 0) atomicAdd(loss, sum / n);
+}
+void loss(const float* logits, const float* wanted, float* loss, int n, int k) {
+    cudaMemset(loss, 0, sizeof(float));
+    entropy<<<n, 32>>>(logits, wanted, loss, n, k);
+}
+"""
+
+
+@pytest.mark.parametrize("kernel", [NEAREST, MEANS, SWEEP, ENTROPY])
 def test_three_arrays_whose_elements_are_not_multiplied_are_no_product(kernel):
     report = check(kernel)
     assert report.clean, report.text()

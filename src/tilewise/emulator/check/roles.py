@@ -18,6 +18,7 @@ ROLE_LETTERS = {"a": "M", "m": "M", "b": "N", "n": "N", "c": "P", "p": "P", "x":
 ROLE_DIGITS = {"1": "M", "2": "N", "3": "P"}
 OUTPUT_NAMES = ("result", "out", "output", "res", "prod", "product", "dst", "ans", "ret")
 PRODUCT = re.compile(r"(?i)mul|gemm|mm|prod|dot|tiled?_?m")
+MULTIPLIES = re.compile(r"(?i)fma(?!x)|mad|mul|mma|dot|prod")  # in the name of a function of CUDA
 OTHER_WORK = re.compile(
     r"(?i)blur|conv|stencil|filter|hist|scan|sort|transp|add|plus|subtract|sobel|gr[ae]y|image|img|heat|laplac|jacobi|"
     r"diffus|softmax|norm|attention|body|copy|reduc|sum|spmv|gemv|vec|saxpy|max|min_?k|fill|init"
@@ -121,8 +122,9 @@ def multiplies_elements(
                     f.body, {p.name for p in f.parameters}, called, (*within, f.name)
                 ):
                     return True
-            extreme = re.match(r"f?(min|max)", node.function.name.rpartition("::")[2]) is not None
-            parts = [] if own or (extreme and not any(sums(x) for x in node.arguments)) else node.arguments
+            name = node.function.name.rpartition("::")[2]
+            tropical = re.match(r"f?(min|max)", name) is not None and any(sums(x) for x in node.arguments)
+            parts = node.arguments if not own and (tropical or MULTIPLIES.search(name)) else []
         parts = [x for x in parts if element(x) and (isinstance(node, tree.Call) or not sums(x))]
         if len(parts) > 1 and not _same(parts[0], parts[1]):
             return True
