@@ -111,7 +111,7 @@ def test_erf_is_erf():
             {"activation": "relu", "semiring": "min_plus"},
             "need plus_times, and the semiring is min_plus",
         ),
-        (tw.UsageError, {"alpha": 2, "memory": "1GB"}, "need operands that lie in memory whole"),
+        (tw.UsageError, {"alpha": 2, "memory": "1GB"}, "alpha= needs operands that lie in memory whole"),
     ],
 )
 def test_invalid_arguments_raise_one_sentence(error, how, message):

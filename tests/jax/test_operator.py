@@ -87,7 +87,7 @@ def test_unsupported_arguments_are_refused():
     product = tw.Semiring("product", add=lambda x, y: x * y, mul=lambda x, y: x + y, zero=1, pad_m=1, pad_n=0)
     with pytest.raises(tw.UsageError, match="product has no gradient: its add is neither"):
         jax.grad(lambda M: tw.matmul(M, M, semiring=product).sum())(M)
-    with pytest.raises(tw.UsageError, match="tile= have no meaning inside"):
+    with pytest.raises(tw.UsageError, match="tile= has no meaning inside"):
         jax.jit(lambda M: tw.matmul(M, M, tile=4))(M)
     with pytest.raises(tw.ShapeError, match="3 columns of M"):
         jax.jit(tw.matmul)(M, values(4, 4))

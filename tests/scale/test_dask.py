@@ -115,7 +115,7 @@ def test_closures():
             "chunks of unknown size",
         ),
         (lambda: tw.matmul(random((9, 9), 4, 1), random((9, 9), 4, 1), device="simt"), "workers take 'auto'"),
-        (lambda: tw.matmul(random((9, 9), 4, 1), random((9, 9), 4, 1), memory="1GB"), "memory= do not go with Dask"),
+        (lambda: tw.matmul(random((9, 9), 4, 1), random((9, 9), 4, 1), memory="1GB"), "memory= does not go with Dask"),
         (lambda: tw.closure(random((9, 8), 4, 1)), "square matrix"),
         (lambda: tw.closure(random((9, 9), 4, 1).astype(int)), "convert it"),
     ],

@@ -200,7 +200,7 @@ def test_keywords_without_gradients_are_refused():
     M = torch.randn(3, 3, requires_grad=True)
     with pytest.raises(tw.UsageError, match="out= has no gradient"):
         tw.matmul(M, M, out=torch.empty(3, 3))
-    with pytest.raises(tw.UsageError, match="tile= pin a launch"):
+    with pytest.raises(tw.UsageError, match="tile= pins a launch"):
         tw.matmul(M, M, tile=4)
     with pytest.raises(tw.DeviceError, match="device='cuda'"):
         tw.matmul(M, M, device="cuda")

@@ -115,12 +115,14 @@ class Options:
         return found
 
     def refuse(self, why: str, *names: str) -> None:
-        """Raise UsageError if any of these was given; `why` says what excludes them."""
+        """Raise UsageError if any of these was given; `why` says what excludes them, with its verb in the plural."""
         found = self.given(*names)
         if found:
-            raise UsageError(f"{', '.join(found)} {why}")
+            verb, rest = why.split(" ", 1)
+            raise UsageError(f"{', '.join(found)} {SINGULAR.get(verb, verb) if len(found) == 1 else verb} {rest}")
 
 
+SINGULAR = {"need": "needs", "have": "has", "do": "does", "are": "is", "pin": "pins"}
 DEFAULTS = {field.name: field.default for field in fields(Options)}
 NAMES = frozenset(DEFAULTS)
 FLAGS = ("accumulate", "return_arg", "nonnegative")

@@ -42,7 +42,7 @@ def is_structured(semiring: object) -> bool:
 def check_fields(o: Options) -> None:
     """Refuse the keywords that values with fields do not have."""
     names = [name for name in DEFAULTS if name not in ("semiring", "device", "precision")]
-    o.refuse(f"does not go with {o.semiring}, whose values have fields", *names)
+    o.refuse(f"do not go with {o.semiring}, whose values have fields", *names)
 
 
 class StructuredValues:
