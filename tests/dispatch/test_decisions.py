@@ -70,6 +70,15 @@ def test_paths_that_are_never_taken_again_are_not_recorded():
     assert answers.count(None) > 900
 
 
+def test_calls_of_another_kind_have_a_path_after_some() -> None:
+    """Paths that no call takes again leave none for those that follow, if only calls that find theirs count."""
+    table = Decisions(lambda x: ((x,), [0, *range(10**6)][x] if x else "many"), 1)
+    for x in range(1, 1000):
+        table(bytes(8), x)
+    answers = [table(bytes(8), 0) for _ in range(2 * decisions.MISSES)]
+    assert answers[-1] == "many"
+
+
 def test_a_function_that_needs_a_number_itself_has_a_path_for_each():
     names = ["none", "one", "two"]
     table = Decisions(lambda x: ((x,), names[x]), 1)

@@ -21,8 +21,9 @@ from tilewise.system.builtin_call import builtin, native_calls
 
 MOST = 2**14  # rows of a table, whose memory is touched as they are added
 # Recording a path takes as long as a dozen calls without the table, and calls of every layout and size at random hardly
-# ever take a path again: after FREE paths one more is recorded for each HITS calls that found theirs.
-FREE, HITS = 32, 16
+# ever take a path again: after FREE paths one more is recorded for each HITS calls that found theirs, and each MISSES
+# that did not, so that other calls than those so far have their paths too.
+FREE, HITS, MISSES = 32, 16, 64
 UNKNOWN = -1  # a path that is not in the table
 Row = tuple[int, int, int, int, int]
 Answer = tuple[Sequence[Any], Any] | None  # the numbers of a path, and its value
@@ -38,7 +39,7 @@ class Decisions:
 
     def __init__(self, function: Callable[..., Answer], inputs: int) -> None:
         self.values: list[Any] = [None]  # by path; 0 is None, for every path without an answer
-        self._function, self._used, self._hits = function, 1, 0
+        self._function, self._used, self._hits, self._misses = function, 1, 0, 0
         self._recording, self._open = Lock(), native_calls()
         if self._open:
             self._find, self._rows = _finder(inputs), (ctypes.c_int64 * (FIELDS * MOST))()
@@ -50,9 +51,11 @@ class Decisions:
         if not self._open:
             return None
         path = self._find(self._address, numbers, *inputs)
-        if path == UNKNOWN and HITS * (len(self.values) - FREE) <= self._hits:
-            self._record(inputs)
-            path = self._find(self._address, numbers, *inputs)
+        if path == UNKNOWN:
+            self._misses += 1
+            if len(self.values) - FREE <= self._hits // HITS + self._misses // MISSES:
+                self._record(inputs)
+                path = self._find(self._address, numbers, *inputs)
         if path <= 0:
             return None
         self._hits += 1

@@ -130,7 +130,7 @@ def _few_apart(problem: Problem, view: View, lanes: int) -> bool:
     """AVX-512: whether columns are so few, and k so long, that packing takes longer, where N's or P's rows are strided
     and tiles cannot read and write them (9x514x109 float32, N column-major, took 3.4 times as long with `packed`).
     Columns that L2 does not hold are read again for each few rows, unless k is cut, as for a few rows it is."""
-    if view.m == 1 or view.n == 1 or (view.n_along_n and view.p_along_n):
+    if (view.n_along_n and view.p_along_n) or view.m == 1 or view.n == 1:
         return False
     if view.k * view.n * problem.dtype.itemsize > NEAR:
         return view.n_along_k and view.m <= SKINNY and view.n <= 6 * SKINNY
@@ -146,9 +146,10 @@ def _few_apart(problem: Problem, view: View, lanes: int) -> bool:
 def few_of_a_long_k(problem: Problem, view: View) -> bool:
     """AVX-512: whether Pᵀ is better made of dot products than P of rows: few columns, contiguous along a k whose
     columns L2 does not hold (34x9720x11 float32 took 2.2 times as long with `few_columns`)."""
-    size = problem.dtype.itemsize
-    few = SKINNY < view.m <= 6 * SKINNY and view.n * size <= 64 and view.m_along_k and view.n_along_k
-    return few and view.k * view.n * size > NEAR
+    if not (view.m_along_k and view.n_along_k and SKINNY < view.m <= 6 * SKINNY):
+        return False
+    row = view.n * problem.dtype.itemsize
+    return row <= 64 and view.k * row > NEAR
 
 
 def _short(view: View, lanes: int) -> bool:

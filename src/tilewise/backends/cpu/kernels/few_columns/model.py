@@ -30,17 +30,23 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if problem.halves:
         return f"{view.n} columns: M is read once in place, and widened as it is loaded" if view.m > SKINNY else ""
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
-    packs = view.n > lanes and view.n_along_n and not tile.neon  # `packed_n` hides the overhead of its loop
-    if is_x86_sum(problem, tile):  # it does not take a long k; 20000x15x12 float64 takes 1.1 times as long
-        packs &= (view.n > 2 * lanes or view.k > DEEP) and (view.k < TALL_K or view.m * view.n > SMALL_P)
-    m_bytes = view.m * view.k * problem.dtype.itemsize
-    deep = view.n > SKINNY // 2 and m_bytes <= SOME_M
-    shallow = view.k <= (2 * SHALLOW if deep else SHALLOW)
-    near = view.n > SKINNY and m_bytes <= NEAR_M
-    strides = view.m_along_k or (is_x86_sum(problem, tile) and (shallow or near))
-    dots = is_x86_sum(problem, tile) and few_of_a_long_k(problem, view)
-    few = view.m > SKINNY and not packs and strides and not dots
+    if view.m <= SKINNY or not (view.m_along_k or (is_x86_sum(problem, tile) and _near(problem, view))):
+        return ""
+    packs = view.n_along_n and not tile.neon and view.n > lanes  # `packed_n` hides the overhead of its loop
+    if packs and is_x86_sum(problem, tile):  # it does not take a long k; 20000x15x12 float64 takes 1.1 times as long
+        packs = (view.n > 2 * lanes or view.k > DEEP) and (view.k < TALL_K or view.m * view.n > SMALL_P)
+    few = not packs and not (is_x86_sum(problem, tile) and few_of_a_long_k(problem, view))
     return f"{view.n} columns: M is read once in place, packing it would cost more" if few else ""
+
+
+def _near(problem: Problem, view: View) -> bool:
+    """Whether a column-major M, of which each row uses an element of every column, is best read in place."""
+    if view.k <= SHALLOW:
+        return True
+    m_bytes = view.m * view.k * problem.dtype.itemsize
+    if view.k <= 2 * SHALLOW and view.n > SKINNY // 2 and m_bytes <= SOME_M:
+        return True
+    return view.n > SKINNY and m_bytes <= NEAR_M
 
 
 def KC(problem: Problem) -> int:

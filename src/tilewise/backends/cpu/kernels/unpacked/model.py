@@ -65,7 +65,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return "P is the cost, and is written once along its rows"
     if neon:
         return _on_neon(problem, view, tile)
-    if view.m <= SKINNY and n <= NARROW and is_x86_sum(problem, tile):
+    if is_x86_sum(problem, tile) and n <= NARROW and view.m <= SKINNY:
         return f"{view.m} rows, and N's are short: N is read once in place"
     if view.m * n > SECOND_CACHE or view.m * k > SECOND_CACHE or view.k * n > 2 * SECOND_CACHE:
         return ""
@@ -92,8 +92,10 @@ def _reads_too_often(view: View, k: int, n: int, vector: int) -> bool:
 def sums_apart(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """AVX-512: whether some rows of a P without contiguous rows are summed in a buffer from an N of any size read in
     place: `packed` takes 1.5 to 4 times as long."""
+    if view.p_along_n or view.m > SKINNY or not is_x86_sum(problem, tile):
+        return False
     deep = APART_DEEP * (1 if view.m <= SKINNY // 2 else 4 if problem.dtype.itemsize == 4 else 16)
-    return view.m <= SKINNY and view.k >= deep and not view.p_along_n and is_x86_sum(problem, tile)
+    return view.k >= deep
 
 
 def _thin(problem: Problem, view: View, tile: RegisterTile) -> bool:
