@@ -1,7 +1,10 @@
 """Drawn products with `reproducible="everywhere"`: many of a kind by warm kernels, one digest for each hundred or two.
 
-    python tests/support/drawn_bits.py [COUNT] [--seed 1] [--jobs 2] [--threads 1] [--by matmul|defined|memory|dask]
-        [--device cpu|cuda] [--kinds float32,min_plus] [--save FILE] [--compare FILE]
+    python tests/support/drawn_bits.py [COUNT] [--seed 1] [--jobs 2] [--threads 1] [--device cpu|cuda]
+        [--by matmul|defined|memory:TIMES|dask:WORKERS] [--kinds float32,min_plus] [--save FILE] [--compare FILE]
+
+`memory:2` streams each product within twice the least budget for it, `dask:5` multiplies chunks on five workers and
+`dask` on threads; all of them with `--plain`.
 
 Two runs with the same COUNT and seed draw the same products, whatever the machine, so that their last lines can be
 compared; `--compare FILE` of a run with `--save FILE` names the batches that differ. `--by defined` computes them in C
@@ -18,7 +21,10 @@ import hashlib
 import math
 import multiprocessing
 import random
+import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -163,6 +169,7 @@ class Multiplier:
     def __init__(self, kind: tuple[str, str], by: str, device: str) -> None:
         (self.name, self.ring), self.by, self.device = kind, by, device
         self.result = np.dtype(np.float32) if self.name.startswith("float8") else dtype_of(self.name)
+        self.later: list[tuple[np.ndarray, Any]] = []  # P and its product by Dask
         self.pools = {which: self.placed(pool(self.name, which)) for which in ("usual", "strange")}
 
     def placed(self, x: np.ndarray) -> Any:
@@ -194,11 +201,20 @@ class Multiplier:
             tw.matmul(M, N, out=P, accumulate=product.onto, **how)
         elif self.by == "defined":
             self._by_definition(M, N, P, product.onto)
-        elif P.ndim == 3:
-            for member in range(len(P)):
-                P[member] = self._elsewhere(M[member], N[member], how)
         else:
-            P[...] = self._elsewhere(M, N, how)
+            for at in np.ndindex(*P.shape[:-2]):
+                self._elsewhere(M[at], N[at], P[at], how)
+
+    def finish(self) -> None:
+        """Compute what Dask has been given, at once: a cluster takes half a second for each call."""
+        if self.later:
+            import dask
+
+            how = {} if ":" in self.by else {"scheduler": "threads"}
+            made = dask.compute(*(lazy for _, lazy in self.later), **how)
+            for (P, _), product in zip(self.later, made, strict=True):
+                P[...] = product
+            self.later.clear()
 
     def _by_definition(self, M: np.ndarray, N: np.ndarray, P: np.ndarray, onto: bool) -> None:
         from defined_bits import defined
@@ -206,23 +222,51 @@ class Multiplier:
         for at in np.ndindex(*P.shape[:-2]):
             P[at] = defined(M[at], N[at], self.ring, P[at] if onto else None, self.result)
 
-    def _elsewhere(self, M: np.ndarray, N: np.ndarray, how: dict[str, Any]) -> Any:
+    def _elsewhere(self, M: np.ndarray, N: np.ndarray, P: np.ndarray, how: dict[str, Any]) -> None:
         import tilewise as tw
 
-        if self.by == "memory":
-            budget = (M.size + N.size + M.shape[0] * N.shape[1]) * 8 // 3 + 2_000_000
-            return tw.matmul(M, N, memory=budget, **how)
+        by, _, number = self.by.partition(":")
+        if by == "memory":
+            P[...] = tw.matmul(M, N, memory=int(number) * least_budget(M, N, self.ring), **how)
+            return
         import dask.array as da
 
         cut = tuple(max(1, extent // 2 + extent % 3) for extent in (*M.shape, N.shape[1]))
         left, right = da.from_array(M, chunks=cut[:2]), da.from_array(N, chunks=(max(1, M.shape[1] // 3), cut[2]))
-        return tw.matmul(left, right, **how).compute(scheduler="threads")
+        self.later.append((P, tw.matmul(left, right, **how)))
+
+
+def least_budget(M: np.ndarray, N: np.ndarray, ring: str) -> int:
+    """Bytes below which no tile of the product fits."""
+    import tilewise as tw
+    from tilewise.errors import TooLargeError
+
+    try:
+        tw.matmul(M, N, semiring=ring, reproducible="everywhere", memory=1)
+    except TooLargeError as error:
+        found = re.search(r"least that works is ([\d,]+) bytes", str(error))
+        return int(found[1].replace(",", "")) if found else 0
+    return 1  # nothing to multiply
+
+
+@contextmanager
+def workers_of(by: str) -> Iterator[None]:
+    """The cluster of `dask:WORKERS` as the scheduler; nothing for others."""
+    if not by.startswith("dask:"):
+        yield
+        return
+    import distributed
+
+    how = {"threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(n_workers=int(by.split(":")[1]), **how) as cluster, distributed.Client(cluster):
+        yield
 
 
 def digest_of(by: Multiplier, products: list[Product]) -> str:
     arena = by.arena()
     for product in products:
         by.into(product, arena)
+    by.finish()
     if by.device != "cpu":
         import torch
 
@@ -266,9 +310,10 @@ def digests(task: tuple[tuple[str, str], list[int], argparse.Namespace]) -> list
     kind, numbers, o = task
     tw.set_num_threads(o.threads)
     by, made = Multiplier(kind, o.by, o.device), []
-    for number in numbers:
-        products = drawn_batch(o.seed, number, not o.plain)
-        made.append((number, " ".join(kind), len(products), digest_of(by, products)))
+    with workers_of(o.by):
+        for number in numbers:
+            products = drawn_batch(o.seed, number, not o.plain)
+            made.append((number, " ".join(kind), len(products), digest_of(by, products)))
     return made
 
 

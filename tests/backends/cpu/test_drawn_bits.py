@@ -10,7 +10,7 @@ import pytest
 
 import tilewise as tw
 from defined_bits import COMPILER
-from drawn_bits import KINDS, Multiplier, digest_of, drawn_batch
+from drawn_bits import KINDS, Multiplier, digest_of, drawn_batch, workers_of
 from seeds import next_seed, sample_size
 
 
@@ -30,13 +30,31 @@ def test_drawn_products_have_the_bits_of_the_definition(kind):
 
 
 @pytest.mark.drawn(1)  # as test_stream_reproducible
-@pytest.mark.parametrize("by", ["memory", "dask"])
+@pytest.mark.parametrize("by", ["memory:1", "dask"])
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[3], KINDS[8]], ids=" ".join)
 def test_budgets_and_chunks_do_not_change_them(kind, by):
-    if by == "dask":
-        pytest.importorskip("dask.array")
-    products = drawn_batch(next_seed(), 0, accumulates=False, count=sample_size(60))
-    assert digest_of(Multiplier(kind, by, "cpu"), products) == digest_of(Multiplier(kind, "matmul", "cpu"), products)
+    same_bits_by(by, kind, drawn_batch(next_seed(), 0, accumulates=False, count=sample_size(60)))
+
+
+@pytest.mark.slow  # the same with 2,000 products for each budget and number of workers: minutes
+@pytest.mark.filterwarnings("ignore")  # of a cluster's own start and end
+@pytest.mark.parametrize("by", ["memory:1", "memory:2", "memory:4", "dask:1", "dask:2", "dask:5"])
+def test_three_budgets_and_three_clusters_do_not_change_2000_products(by):
+    count = 0
+    for number, kind in enumerate(KINDS):
+        products = drawn_batch(next_seed(), number, accumulates=False)
+        same_bits_by(by, kind, products)
+        count += len(products)
+    assert count >= 2000
+
+
+def same_bits_by(by, kind, products):
+    """The digest of products in memory is that of the same ones through a budget, or on a cluster."""
+    if by.startswith("dask"):
+        pytest.importorskip("distributed")
+    with workers_of(by):
+        elsewhere = digest_of(Multiplier(kind, by, "cpu"), products)
+    assert elsewhere == digest_of(Multiplier(kind, "matmul", "cpu"), products), (by, kind)
 
 
 def emulated(tmp_path, *command):
