@@ -96,6 +96,9 @@ def test_each_property_has_its_own_points(rules, old, new, wanted):
 def test_a_program_that_cannot_be_read_and_one_that_never_ends(rules, tmp_path):
     broken = grade_text((KERNEL + MAIN).replace("int n = atoi", "int n = = atoi"), rules, 5)
     assert (broken.status, broken.points, broken.line) == ("refused", 0, 10)
+    kernel = grade_text(KERNEL.replace("x * blockDim.x", "x blockDim.x") + MAIN, rules, 5, "x", "x.cu")
+    assert (kernel.status, kernel.line) == ("refused", 3)
+    assert kernel.trouble.endswith(" is expected here, not blockDim")  # the reason, not only that there is one
     (tmp_path / "b.toml").write_text(RULES.replace('title = "scale"', "seconds = 1"))
     late = grade_text(
         (KERNEL + MAIN).replace("int n =", "while (argc); int n ="), read_assignment(tmp_path / "b.toml"), 5
