@@ -128,8 +128,8 @@ class Evidence:
         ended = [outcome.report for outcome in self.outcomes.values()]
         if ended and ended[0].ended == "refused":
             line = AT_LINE.search(ended[0].message)
-            said, *reason = ended[0].message.split("\n")
-            return REFUSED, " ".join([said, *reason[: said.endswith(":")]]), int(line[1]) if line else 0
+            first, *reason = ended[0].message.split("\n")
+            return REFUSED, " ".join([first, *reason[: first.endswith(":")]]), int(line[1]) if line else 0
         if ended and all(report.ended == "limit" for report in ended):
             return STOPPED, ended[0].message, 0
         return None
