@@ -35,11 +35,12 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "emulator" / "host")]
 
 from generated_programs import Draw
-from test_fuzz import lowered, spoilt
+from test_fuzz import spoilt
 
 import hostile
 import hostile_programs
 import tilewise.emulator as everything
+from lowered_programs import lowered
 from small_programs import small_programs
 from tilewise.emulator.check import program_child
 from tilewise.emulator.host import header_cache, translation_unit

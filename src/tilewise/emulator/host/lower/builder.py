@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tilewise.emulator.host.lower.function_text import FunctionText
 from tilewise.emulator.host.lower.program import Program
-from tilewise.emulator.host.lower.values import Local, Place, Value
+from tilewise.emulator.host.lower.values import Actual, Local, Lowered, Place, Value
+from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Record, Type
 from tilewise.emulator.sema.symbol_table import Environment
 
@@ -52,7 +53,7 @@ class Builder(FunctionText, ABC):
         self.body: Any = None  # of the function
         self.variadic = False
         self.escaping: set[str] = set()
-        self.this: Any = None
+        self.this: Value | None = None
         self.cases: list[Any] = []
         self.differences: dict[int, Any] = {}  # see `reference_comparisons`, by node: the `-` in fabs(a - b)
         self.limit_tests: dict[int, Any] = {}  # and comparisons of it with a limit
@@ -67,22 +68,24 @@ class Builder(FunctionText, ABC):
     # -- what the parts of a program become
 
     @abstractmethod
-    def lower(self, node: Any) -> Any:
+    def lower(self, node: tree.Node) -> Lowered:
         """An expression: a Value, a Place, or Overloads for the name of a function."""
 
     @abstractmethod
-    def statement(self, node: Any) -> None: ...
+    def statement(self, node: tree.Node) -> None: ...
 
     @abstractmethod
     def initialise(self, place: Place, init: Any) -> None:
         """Give a place its first value: an expression, {…}, a list of constructor arguments or a lowered value."""
 
     @abstractmethod
-    def call_method(self, receiver: Any, name: str, values: list[Any], node: Any = None) -> Any:
+    def call_method(
+        self, receiver: Lowered, name: str, values: Sequence[Actual], node: tree.Node | None = None
+    ) -> Value | Place:
         """Call a method by name on an object."""
 
     @abstractmethod
-    def make_temporary(self, record: Record, arguments: list[Any]) -> Value:
+    def make_temporary(self, record: Record, arguments: Sequence[Actual]) -> Value:
         """An object that is destroyed at the end of the full expression."""
 
     @abstractmethod

@@ -14,7 +14,7 @@ from tilewise.emulator.host.lower.objects import construct
 from tilewise.emulator.host.lower.operands import operands, unevaluated_type
 from tilewise.emulator.host.lower.races import EXCHANGE, record_address
 from tilewise.emulator.host.lower.recording import record_barrier
-from tilewise.emulator.host.lower.values import FULL, INIT, Place, Value
+from tilewise.emulator.host.lower.values import FULL, INIT, Lowered, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
 
 
@@ -29,7 +29,7 @@ def _intrinsic(name: str, type_: types.Scalar) -> Callable[[Builder, tree.Call],
     return call
 
 
-def _make(b: Builder, node: tree.Call) -> Any:
+def _make(b: Builder, node: tree.Call) -> Lowered:
     """__make(p, …): construct an object at p, of the type that p points to."""
     pointer = convert(b, b.lower(node.arguments[0]), unevaluated_type(b, node.arguments[0]))
     to = pointer.type.to  # type: ignore[attr-defined]
@@ -43,7 +43,7 @@ def _make(b: Builder, node: tree.Call) -> Any:
     return Value(types.VOID, "")
 
 
-def _unmake(b: Builder, node: tree.Call) -> Any:
+def _unmake(b: Builder, node: tree.Call) -> Lowered:
     """__unmake(p): destroy the object at p."""
     _destroy_pointee(b, node)
     return Value(types.VOID, "")
@@ -51,15 +51,15 @@ def _unmake(b: Builder, node: tree.Call) -> Any:
 
 def _destroy_pointee(b: Builder, node: tree.Call) -> tuple[Any, Any]:
     """Call the destructor; the pointer, and the type that it points to."""
-    value = b.lower(node.arguments[0])
-    pointer = convert(b, value, value.type)
-    to = pointer.type.to  # type: ignore[attr-defined]
+    pointer = rvalue(b, b.lower(node.arguments[0]))
+    assert isinstance(pointer.type, types.Pointer)
+    to = pointer.type.to
     if isinstance(to, types.Record) and not b.program.layout(to).trivial:
         b.destroy(to, check_object(b, pointer.text, to.size))
     return pointer, to
 
 
-def _drop(b: Builder, node: tree.Call) -> Any:
+def _drop(b: Builder, node: tree.Call) -> Lowered:
     """__drop(p): destroy the object and make its bytes unaddressable; a new epoch invalidates checks of them."""
     pointer, to = _destroy_pointee(b, node)
     b.set_state(pointer.text, str(b.program.size_of(to)), 0)
@@ -70,12 +70,15 @@ def _drop(b: Builder, node: tree.Call) -> Any:
     return Value(types.VOID, "")
 
 
-def _addressof(b: Builder, node: tree.Call) -> Any:
-    place = object_place(b.lower(node.arguments[0]))
+def _addressof(b: Builder, node: tree.Call) -> Lowered:
+    value = b.lower(node.arguments[0])
+    if isinstance(value, Overloads):
+        return value
+    place = object_place(value)
     return Value(types.Pointer(place.type), place.address)
 
 
-def _variadic(b: Builder, node: tree.Call) -> Any:
+def _variadic(b: Builder, node: tree.Call) -> Lowered:
     """The variadic arguments of this call: the start of a va_list."""
     _require_variadic(b, node)
     return Value(types.Pointer(types.CHAR), "%variadic")
@@ -86,7 +89,7 @@ def _require_variadic(b: Builder, node: tree.Call) -> None:
         raise b.refuse("va_start stands in a function that takes no further arguments (...)", node)
 
 
-def _variadic_count(b: Builder, node: tree.Call) -> Any:
+def _variadic_count(b: Builder, node: tree.Call) -> Lowered:
     _require_variadic(b, node)
     return Value(types.LONG, "%variadic_count")
 

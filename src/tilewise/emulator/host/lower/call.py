@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_object
@@ -13,7 +13,7 @@ from tilewise.emulator.host.lower.function_text import by_address
 from tilewise.emulator.host.lower.operands import operands
 from tilewise.emulator.host.lower.program import AUTO, Instance
 from tilewise.emulator.host.lower.recording import SiteKind, mark, refuse_stores
-from tilewise.emulator.host.lower.values import FULL, Place, Value
+from tilewise.emulator.host.lower.values import FULL, Actual, Lowered, Overloads, Place, Value, is_object
 from tilewise.emulator.host.lower.virtual import virtual_callee, virtual_slot
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import FunctionType, Pointer, Record, Reference, Type
@@ -23,12 +23,16 @@ from tilewise.emulator.sema.symbol_table import Environment
 PREFIX = "host."
 
 
-def call_method(b: Builder, receiver: Any, name: str, values: list[Any], node: Any = None) -> Any:
+def call_method(
+    b: Builder, receiver: Lowered, name: str, values: Sequence[Actual], node: tree.Node | None = None
+) -> Value | Place:
     """A method by name on an object."""
+    if not is_object(receiver):
+        what = "a function" if isinstance(receiver, Overloads) else receiver.type
+        raise b.refuse(f"{what} has no member {name}", node)
     place = object_place(receiver)
     record = place.type
-    if not isinstance(record, Record):
-        raise b.refuse(f"{record} has no member {name}", node)
+    assert isinstance(record, Record)
     found = methods(b.program, record, name)
     try:
         choice = choose(b.program, b.env, f"{record}::{name}", found, None, values, place)
@@ -38,14 +42,15 @@ def call_method(b: Builder, receiver: Any, name: str, values: list[Any], node: A
 
 
 def call_choice(
-    b: Builder, choice: Choice, receiver: Any, values: list[Any], node: Any, qualified: bool = False
-) -> Any:  # fmt: skip
+    b: Builder, choice: Choice, receiver: Place | None, values: Sequence[Actual], node: tree.Node | None,
+    qualified: bool = False,
+) -> Value | Place:  # fmt: skip
     program = b.program
     function = program.definition(choice.node)
     slot = None if qualified or receiver is None else virtual_slot(b, function, choice.record, receiver)
-    if slot is not None and choice.record is not None and "~" not in function.name:
+    if receiver is not None and slot is not None and choice.record is not None and "~" not in function.name:
         instance = program.declared(function, choice.record)
-        return call_instance(b, instance, None, values, node, virtual_callee(b, object_place(receiver), slot))
+        return call_instance(b, instance, None, values, node, virtual_callee(b, receiver, slot))
     if function.tokens is None and function.body is None and not function.defaulted:
         own = program.entities.functions.get(f"__device_{function.name}") if program.device else None
         if own is None:
@@ -56,7 +61,7 @@ def call_choice(
     if instance.record is not None:
         if receiver is None:
             raise b.refuse(f"{function.name} is called without an object", node)
-        this = _receiver(b, object_place(receiver), choice.offset)
+        this = _receiver(b, receiver, choice.offset)
     return call_instance(b, instance, this, values, node)
 
 
@@ -69,9 +74,9 @@ def _receiver(b: Builder, place: Place, offset: int) -> str:
 
 
 def call_instance(
-    b: Builder, instance: Instance, this: str | None, values: list[Any], node: Any = None,
+    b: Builder, instance: Instance, this: str | None, values: Sequence[Actual], node: tree.Node | None = None,
     override: tuple[str, str] | None = None,
-) -> Any:  # fmt: skip
+) -> Value | Place:  # fmt: skip
     """Call it; `override`: the function and the object from the vtable, called instead."""
     given: list[tuple[str, str]] = []
     symbol = instance.symbol
@@ -112,7 +117,7 @@ def call_instance(
     return call_result(b, result, space or text)
 
 
-def call_result(b: Builder, result: Type, text: str) -> Any:
+def call_result(b: Builder, result: Type, text: str) -> Value | Place:
     """A call's result as a value or a place; a returned object is destroyed at the end of the full expression."""
     if isinstance(result, Reference):
         return place_of(Value(result, text))
@@ -123,7 +128,7 @@ def call_result(b: Builder, result: Type, text: str) -> Any:
     return Value(result, text)
 
 
-def pass_value(b: Builder, value: Any, type_: Type) -> tuple[str, str]:
+def pass_value(b: Builder, value: Actual, type_: Type) -> tuple[str, str]:
     """LLVM type and text of an argument: scalars by value, objects as the address of a copy."""
     if isinstance(value, tree.Braces):
         target = types.bare(type_)
@@ -136,7 +141,7 @@ def pass_value(b: Builder, value: Any, type_: Type) -> tuple[str, str]:
     return by_address(type_) if isinstance(type_, Record) else type_.llvm, made.text
 
 
-def _external(b: Builder, function: tree.Function, values: list[Any], node: Any) -> Any:
+def _external(b: Builder, function: tree.Function, values: Sequence[Actual], node: tree.Node | None) -> Value | Place:
     """A function of the runtime or of the C library, declared in a known header."""
     program = b.program
     if not function.library:
@@ -166,7 +171,7 @@ def _external(b: Builder, function: tree.Function, values: list[Any], node: Any)
     return call_result(b, result, text)
 
 
-def _column(node: Any) -> int:
+def _column(node: tree.Node | None) -> int:
     return node.function.column if isinstance(node, tree.Call) else 0
 
 
@@ -174,7 +179,7 @@ def _widened(b: Builder, llvm: str, text: str) -> str:
     return b.make(f"zext i1 {text} to i8") if llvm == "i1" else text
 
 
-def pack_variadic(b: Builder, values: list[Any], checked: bool = False) -> list[tuple[str, str]]:
+def pack_variadic(b: Builder, values: Sequence[Actual], checked: bool = False) -> list[tuple[str, str]]:
     """Variadic arguments as pairs of a tag and eight bytes, and their count; `checked` if the program reads them."""
     count = len(values)
     if checked:
@@ -189,7 +194,7 @@ def pack_variadic(b: Builder, values: list[Any], checked: bool = False) -> list[
     return [("ptr", space), ("i64", str(count))]
 
 
-def _pack_argument(b: Builder, value: Any) -> tuple[int, str]:
+def _pack_argument(b: Builder, value: Actual) -> tuple[int, str]:
     made = rvalue(b, value)
     type_ = made.type
     if isinstance(type_, Record):

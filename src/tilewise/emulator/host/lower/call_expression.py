@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.builtin import BUILTIN, INTERNAL
@@ -15,7 +14,7 @@ from tilewise.emulator.host.lower.function_pointers import require_function
 from tilewise.emulator.host.lower.function_text import by_address
 from tilewise.emulator.host.lower.lanes.calls import call_in_lanes
 from tilewise.emulator.host.lower.operands import operands
-from tilewise.emulator.host.lower.values import Overloads, Value
+from tilewise.emulator.host.lower.values import Actual, Lowered, Overloads, Place, Value, is_object
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record
 from tilewise.emulator.sema.given import free
@@ -24,7 +23,7 @@ from tilewise.emulator.sema.overload import NoMatch, choose, methods, no_match
 LOADS = frozenset({"__ldg", "__ldca", "__ldcg", "__ldcs"})
 
 
-def lower_call(b: Builder, node: tree.Call) -> Any:
+def lower_call(b: Builder, node: tree.Call) -> Lowered:
     if b.lanes is not None:
         made = call_in_lanes(b, node)
         if made is not None:
@@ -42,8 +41,7 @@ def lower_call(b: Builder, node: tree.Call) -> Any:
         values = operands(b, node.arguments, not _shuffles(callee))
         b.line = line
         return call_overloads(b, callee, values, node)
-    target = callee.type
-    if isinstance(target, Record):
+    if is_object(callee):
         values = operands(b, node.arguments)
         return call_method(b, callee, "operator()", values, node)
     pointer = rvalue(b, callee)
@@ -58,7 +56,7 @@ def _shuffles(callee: Overloads) -> bool:
     return bool(found) and all(f.library and "shfl" in f.name for f in found)
 
 
-def _callee(b: Builder, node: tree.Call) -> Any:
+def _callee(b: Builder, node: tree.Call) -> Lowered:
     """The called function; free functions are also looked up in the namespaces of their arguments."""
     std = _of_the_library(b, node)
     return std if std is not None else b.lower(node.function)
@@ -87,24 +85,25 @@ def _of_the_library(b: Builder, node: tree.Call) -> Overloads | None:
     return None
 
 
-def _iterator(node: Any) -> bool:
+def _iterator(node: tree.Node) -> bool:
     """v.begin(): a pointer here, but a class of namespace std in other implementations."""
     inside = node.function if isinstance(node, tree.Call) else None
     known = ("begin", "end", "cbegin", "cend", "rbegin", "rend")
     return isinstance(inside, (tree.Member, tree.Name)) and inside.name in known
 
 
-def call_overloads(b: Builder, callee: Overloads, values: list[Any], node: Any) -> Any:
+def call_overloads(b: Builder, callee: Overloads, values: list[Actual], node: tree.Node) -> Value | Place:
     try:
         choice = choose(b.program, b.env, callee.name, callee.candidates, callee.arguments, values, callee.receiver)
     except NoMatch:
         if callee.further:
             return call_overloads(b, replace(callee, candidates=callee.further, further=[]), values, node)
         raise b.refuse(no_match(callee.name, callee.candidates, values), node) from None
-    return call_choice(b, choice, callee.receiver, values, node, callee.qualified)
+    receiver = callee.receiver
+    return call_choice(b, choice, receiver if isinstance(receiver, Place) else None, values, node, callee.qualified)
 
 
-def _through_pointer(b: Builder, pointer: Value, values: list[Any], node: tree.Call) -> Any:
+def _through_pointer(b: Builder, pointer: Value, values: list[Actual], node: tree.Call) -> Value | Place:
     assert isinstance(pointer.type, Pointer)
     target = pointer.type.to
     assert isinstance(target, FunctionType)

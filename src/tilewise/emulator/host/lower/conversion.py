@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import store
 from tilewise.emulator.host.lower.device_function import device_handle
@@ -15,14 +13,17 @@ from tilewise.emulator.host.lower.places import load
 from tilewise.emulator.host.lower.values import (
     FULL,
     INIT,
+    Actual,
     InterleavedPlace,
+    Lowered,
     NotInLockstep,
     Overloads,
     Place,
     Value,
     Wide,
     WidePlace,
-)  # fmt: skip
+    is_object,
+)
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import (
     Array,
@@ -37,7 +38,7 @@ from tilewise.emulator.sema.given import free
 from tilewise.emulator.sema.overload import conversion_operator, is_plain_function, reference_operator, same, with_auto
 
 
-def rvalue(b: Builder, value: Any) -> Value:
+def rvalue(b: Builder, value: Actual) -> Value:
     """Lvalue to rvalue: a place is loaded, an array or function decays to a pointer."""
     if isinstance(value, Overloads):
         return function_address(b, value, None)
@@ -50,7 +51,7 @@ def rvalue(b: Builder, value: Any) -> Value:
         if isinstance(value.type, FunctionType):
             return Value(Pointer(value.type), value.address)
         return load(b, value)
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> Value:
@@ -69,13 +70,15 @@ def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> V
     return Value(Pointer(type_), instance.symbol)
 
 
-def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Value:
+def convert(b: Builder, value: Actual, type_: Type, explicit: bool = False) -> Value:
     """A value of `type_` from any value; for classes, a new temporary where constructors are needed."""
     if isinstance(type_, Reference):
         return bind(b, value, type_)
     if isinstance(value, Overloads) and not isinstance(type_, Scalar):  # a number or a bool is made of its address
         if explicit and len(value.functions) == 1 and not value.functions[0].on_device:
             return Value(type_, function_address(b, value, None).text)  # (int (*)(const void*, const void*))compare
+        if isinstance(type_, Pointer) and not isinstance(type_.to, FunctionType) and type_.to is not types.VOID:
+            raise b.refuse(f"{value.name} is a function and does not become {type_}")
         return function_address(b, value, type_)
     if explicit and type_ is types.VOID:  # (void)x of any x, objects of classes too
         return Value(type_, "")
@@ -85,14 +88,14 @@ def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Valu
         return b.make_temporary(type_, [value])
     source = rvalue(b, value)
     if isinstance(source.type, Record):
-        return _by_operator(b, value, source.type, type_)
+        return _by_operator(b, value if is_object(value) else source, source.type, type_)
     made = scalar(b, source, type_, explicit)
     if made is None:
         raise b.refuse(f"{source.type} does not become {type_}")
     return made
 
 
-def _by_operator(b: Builder, value: Any, record: Record, type_: Type) -> Value:
+def _by_operator(b: Builder, value: Lowered, record: Record, type_: Type) -> Value:
     if is_plain_function(record, type_):  # a lambda
         if "static" not in record.methods:
             call = with_auto(record.methods["operator()"][0])
@@ -115,12 +118,12 @@ def scalar(b: Builder, v: Value, type_: Type, explicit: bool = False) -> Value |
         return Value(type_, v.text)
     if isinstance(type_, Scalar):
         if isinstance(source, Scalar) and source.kind != "null":
-            return as_scalar(b, v, type_)  # type: ignore[no-any-return]
+            return as_scalar(b, v, type_)
         if isinstance(source, (Pointer, Scalar)):
             if type_.kind == "bool":
                 return Value(type_, b.make(f"icmp ne ptr {v.text}, null"))
             if explicit and type_.integral:
-                return as_scalar(b, b.value(types.ULONG, f"ptrtoint ptr {v.text} to i64"), type_)  # type: ignore[no-any-return]
+                return as_scalar(b, b.value(types.ULONG, f"ptrtoint ptr {v.text} to i64"), type_)
         return None
     if isinstance(type_, Pointer):
         if isinstance(source, Pointer):
@@ -137,7 +140,7 @@ def scalar(b: Builder, v: Value, type_: Type, explicit: bool = False) -> Value |
 def _in_lanes(b: Builder, v: Wide, type_: Type) -> Value:
     source = v.type
     if isinstance(source, Scalar) and isinstance(type_, Scalar):
-        return as_scalar(b, v, type_)  # type: ignore[no-any-return]
+        return as_scalar(b, v, type_)
     if isinstance(source, Pointer) and type_ is types.BOOL:
         return Wide(type_, b.make(f"icmp ne {vector(b, source)} {v.vector}, zeroinitializer"))
     if not isinstance(source, Pointer) or not isinstance(type_, Pointer):
@@ -159,12 +162,12 @@ def _between_classes(b: Builder, v: Value, source: Record, type_: Pointer) -> Va
     return Value(type_, b.offset(v.text, -down) if down else v.text)
 
 
-def truth(b: Builder, value: Any) -> str:
+def truth(b: Builder, value: Actual) -> str:
     """An i1 for a condition."""
     return convert(b, value, types.BOOL).text
 
 
-def bind(b: Builder, value: Any, type_: Reference) -> Value:
+def bind(b: Builder, value: Actual, type_: Reference) -> Value:
     """A reference to a place, or to a temporary that holds the value."""
     if isinstance(value, Place) and same(value.type, type_.to):
         if value.register:
@@ -181,7 +184,7 @@ def bind(b: Builder, value: Any, type_: Reference) -> Value:
             return Value(type_, b.offset(value.text, up))
     if isinstance(type_.to, FunctionType):
         return Value(type_, convert(b, value, Pointer(type_.to)).text)
-    if isinstance(getattr(value, "type", None), Record) and value.type is not type_.to:
+    if is_object(value) and isinstance(value.type, Record) and value.type is not type_.to:
         operator = reference_operator(b.program, value.type, type_.to)
         if operator is not None:
             return bind(b, b.call_method(value, operator, []), type_)
@@ -206,7 +209,7 @@ def place_of(value: Value) -> Place:
     return Place(value.type.to, value.text, FULL, moved=value.type.rvalue, const=value.type.const)
 
 
-def object_place(value: Any) -> Place:
+def object_place(value: Value | Place) -> Place:
     """The place of an object; a temporary is an xvalue."""
     if isinstance(value, Place):
         return value

@@ -15,7 +15,7 @@ from tilewise.emulator.host.lower.lanes.variables import declared_in_lanes
 from tilewise.emulator.host.lower.names import member_place
 from tilewise.emulator.host.lower.objects import default_initialise
 from tilewise.emulator.host.lower.recorded_text import first_row
-from tilewise.emulator.host.lower.values import FULL, INIT, UNCHECKED, Local, Overloads, Place, Value
+from tilewise.emulator.host.lower.values import FULL, INIT, UNCHECKED, Local, Overloads, Place, Value, is_object
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type, innermost, stored
 from tilewise.emulator.sema import constants
@@ -210,7 +210,7 @@ def lower_bindings(b: Builder, node: tree.Bindings) -> None:
     """auto [a, b] = e."""
     with b.full_expression():
         value = b.lower(node.value)
-        if not isinstance(value.type, Record):
+        if not is_object(value) or not isinstance(value.type, Record):
             raise b.refuse("auto [...] needs an object with members", node)
         record = b.program.layout(value.type)
         if len(record.fields) != len(node.names):
@@ -222,6 +222,7 @@ def lower_bindings(b: Builder, node: tree.Bindings) -> None:
             value = Place(record, hidden.address, INIT)
         for name, f in zip(node.names, record.fields, strict=True):
             place = member_place(b, object_place(value), f.name, node)
+            assert isinstance(place, Place)
             slot = b.alloca("ptr")
             b.emit(f"store ptr {place.address}, ptr {slot}")
             b.declare(name, Local(Reference(place.type), slot, UNCHECKED, reference=True))
@@ -235,7 +236,7 @@ def lower_for_each(b: Builder, node: tree.ForEach) -> None:
             first = Value(Pointer(over.type.of), over.address)
             last = Value(Pointer(over.type.of), b.offset(over.address, over.type.size))
         else:
-            first, last = b.call_method(over, "begin", []), b.call_method(over, "end", [])
+            first, last = (rvalue(b, b.call_method(over, name, [])) for name in ("begin", "end"))
         declare(b, "<at>", first.type, first, False, None)
         declare(b, "<end>", last.type, last, False, None)
         where: dict[str, Any] = {"line": node.line, "column": node.column}

@@ -11,7 +11,7 @@ from typing import Any
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.program import Program
-from tilewise.emulator.host.lower.values import INIT, UNCHECKED, Local, Place, Value
+from tilewise.emulator.host.lower.values import INIT, UNCHECKED, Local, Place, Value, is_object
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Record, Reference, Type
 
@@ -63,7 +63,7 @@ def _raise(b: Builder, node: tree.Throw) -> None:
     p = b.program
     with b.full_expression():
         value = b.lower(node.value)
-        if not isinstance(value.type, Record):
+        if not is_object(value):
             value = rvalue(b, value)
         type_ = value.type
         p.external("rt_exception_memory")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
@@ -23,27 +24,29 @@ from tilewise.emulator.host.lower.operators import (
     lower_step,
     lower_unary,
 )  # fmt: skip
+from tilewise.emulator.host.lower.places import literal
 from tilewise.emulator.host.lower.recorded_text import recorded_element, recorded_row
 from tilewise.emulator.host.lower.subscripts import elements
-from tilewise.emulator.host.lower.values import (
+from tilewise.emulator.host.lower.values import (  # fmt: skip
     FULL,
     INIT,
     PRECHECKED,
     SHARED,
     UNCHECKED,
     InterleavedPlace,
+    Lowered,
     Overloads,
     Place,
     Value,
     Wide,
     WidePlace,
     constant,
-)  # fmt: skip
+)
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Pointer, Record, Reference, Scalar, Type
 
 
-def lower(b: Builder, node: Any) -> Any:
+def lower(b: Builder, node: tree.Node) -> Lowered:
     """A Value, a Place, or Overloads for the name of a function."""
     known = TABLE.get(type(node))
     if known is None:
@@ -53,31 +56,31 @@ def lower(b: Builder, node: Any) -> Any:
     if b.lanes is not None:
         b.lanes.varies(node)
         if id(node) in b.computed:
-            return b.computed[id(node)]
+            computed: Lowered = b.computed[id(node)]
+            return computed
     made = known(b, node)
     if b.program.recording is not None and isinstance(made, Place):
         made.column = node.column
     return made
 
 
-def _number(b: Builder, node: tree.Number) -> Any:
+def _number(b: Builder, node: tree.Number) -> Lowered:
     if node.type is types.NULLPTR:
         return Value(types.NULLPTR, "null")
     return constant(node.value, node.type)
 
 
-def _text(b: Builder, node: tree.Text) -> Any:
-    address = b.program.literal(node.value)
-    return Place(Array(types.CHAR, len(node.value) + 1), f"inttoptr (i64 {address} to ptr)", UNCHECKED, const=True)
+def _text(b: Builder, node: tree.Text) -> Lowered:
+    return literal(b, node.value)
 
 
-def _this(b: Builder, node: tree.This) -> Any:
+def _this(b: Builder, node: tree.This) -> Lowered:
     if b.this is None:
         raise b.refuse("there is no `this` here", node)
     return b.this
 
 
-def _ternary(b: Builder, node: tree.Ternary) -> Any:
+def _ternary(b: Builder, node: tree.Ternary) -> Lowered:
     if b.lanes is not None and b.lanes.varies(node):
         return control.ternary(b, node)
     condition = truth(b, lower(b, node.condition))
@@ -124,7 +127,7 @@ def _ternary(b: Builder, node: tree.Ternary) -> Any:
     return Value(type_, b.make(f"load {type_.llvm}, ptr {space}"))
 
 
-def _or_throw(b: Builder, node: tree.Ternary, condition: str) -> Any:
+def _or_throw(b: Builder, node: tree.Ternary, condition: str) -> Lowered:
     """x > 1 ? throw … : x"""
     thrown, value = (node.yes, node.no) if isinstance(node.yes, tree.Throw) else (node.no, node.yes)
     bad, good = b.label(), b.label()
@@ -143,18 +146,18 @@ def _space(b: Builder, type_: Type) -> str:
     return b.alloca(type_.llvm) if type_ is not types.VOID else ""
 
 
-def _join(b: Builder, value: Any, type_: Type, space: str) -> None:
+def _join(b: Builder, value: Lowered, type_: Type, space: str) -> None:
     if type_ is types.VOID or not b.open:
         return
     if isinstance(type_, Record):
         b.set_state(space, str(type_.size), 1)
         b.initialise(Place(type_, space, INIT), value)
         return
-    made = Value(type_, value.address) if isinstance(type_, Reference) else convert(b, value, type_)
-    b.emit(f"store {type_.llvm} {made.text}, ptr {space}")
+    text = value.address if isinstance(type_, Reference) and isinstance(value, Place) else convert(b, value, type_).text
+    b.emit(f"store {type_.llvm} {text}, ptr {space}")
 
 
-def _index(b: Builder, node: tree.Index) -> Any:
+def _index(b: Builder, node: tree.Index) -> Lowered:
     if id(node) in b.prechecked:
         return _prechecked_element(b, node)
     base = lower(b, node.base)
@@ -246,7 +249,7 @@ def _element(b: Builder, base: Place, at: Value) -> Place:
     return element
 
 
-def _cast(b: Builder, node: tree.Cast) -> Any:
+def _cast(b: Builder, node: tree.Cast) -> Lowered:
     type_ = b.program.resolve(node.type, b.env)
     value = lower(b, node.operand)
     b.line = node.line
@@ -261,7 +264,7 @@ def _cast(b: Builder, node: tree.Cast) -> Any:
     return convert(b, value, type_, explicit=True)
 
 
-def _construct(b: Builder, node: tree.Construct) -> Any:
+def _construct(b: Builder, node: tree.Construct) -> Lowered:
     given = node.arguments[0] if node.braces else node.arguments
     type_ = deduced_class(b, node.type, given) or b.program.resolve(node.type, b.env)
     if isinstance(type_, Record):
@@ -276,7 +279,7 @@ def _construct(b: Builder, node: tree.Construct) -> Any:
     return convert(b, lower(b, items[0]), type_, explicit=True)
 
 
-def _sizeof(b: Builder, node: tree.SizeOf) -> Any:
+def _sizeof(b: Builder, node: tree.SizeOf) -> Lowered:
     local = b.find(node.operand.name) if isinstance(node.operand, tree.Name) else None
     if local is not None and local.size and not node.alignment:
         return Value(types.ULONG, local.size)
@@ -291,11 +294,11 @@ def _sizeof(b: Builder, node: tree.SizeOf) -> Any:
     return Value(types.ULONG, str(type_.align if node.alignment else size))
 
 
-def _braces(b: Builder, node: tree.Braces) -> Any:
+def _braces(b: Builder, node: tree.Braces) -> Lowered:
     raise b.refuse("a list in braces needs a type here", node)
 
 
-def _throw(b: Builder, node: tree.Throw) -> Any:
+def _throw(b: Builder, node: tree.Throw) -> Lowered:
     """In a program without a catch, or in a kernel: report and end the program."""
     if b.program.catches and not b.program.device:
         return lower_throw(b, node)
@@ -314,7 +317,7 @@ def _throw(b: Builder, node: tree.Throw) -> Any:
     return Value(types.VOID, "")
 
 
-TABLE: dict[type, Any] = {
+TABLE: dict[type, Callable[..., Lowered]] = {
     tree.Number: _number, tree.Text: _text, tree.Name: lower_name, tree.This: _this, tree.Unary: lower_unary,
     tree.Step: lower_step, tree.Binary: lower_binary, tree.Assign: lower_assign, tree.Ternary: _ternary,
     tree.Call: lower_call, tree.Index: _index, tree.Member: lower_member, tree.Cast: _cast,

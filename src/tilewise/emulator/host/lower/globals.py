@@ -9,7 +9,7 @@ from tilewise.emulator.host.lower.device_variables import card_variable, shared_
 from tilewise.emulator.host.lower.initialise import complete_type
 from tilewise.emulator.host.lower.never_assigned import never_assigned
 from tilewise.emulator.host.lower.objects import default_initialise
-from tilewise.emulator.host.lower.values import FULL, INIT, UNCHECKED, Local, Place
+from tilewise.emulator.host.lower.values import FULL, INIT, UNCHECKED, Local, Place, Value
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Array, Record, Reference, Type, innermost
 from tilewise.emulator.sema.symbol_table import Environment
@@ -27,7 +27,7 @@ def static_memory(b: Builder, size: int) -> str:
     return _pointer(b.program.memory.static(size, "", False))
 
 
-def global_place(b: Builder, name: str) -> Any:
+def global_place(b: Builder, name: str) -> Value | Place:
     """A global variable; its memory is allocated when it is first named."""
     program = b.program
     if "__shared__" in program.entities.variables[name].specifiers:

@@ -9,6 +9,7 @@ from tilewise.emulator.host.lower.checked_memory import copy_bytes, store, zero_
 from tilewise.emulator.host.lower.conversion import bind, convert
 from tilewise.emulator.host.lower.objects import construct, default_initialise, for_each_element
 from tilewise.emulator.host.lower.operands import operands
+from tilewise.emulator.host.lower.places import literal
 from tilewise.emulator.host.lower.tables import table_bytes
 from tilewise.emulator.host.lower.values import INIT, Place, Value
 from tilewise.emulator.parse import tree, types
@@ -63,9 +64,8 @@ def _array(b: Builder, place: Place, init: Any) -> None:
     if isinstance(only, tree.Text) and array.of.size == 1:
         init = only
     if isinstance(init, tree.Text):
-        source = b.lower(init)
         zero_fill(b, place.address, size)
-        copy_bytes(b, place.address, source.address, min(size, len(init.value) + 1))
+        copy_bytes(b, place.address, literal(b, init.value).address, min(size, len(init.value) + 1))
         return
     if isinstance(init, list):
         init = tree.Braces(init, [None] * len(init))
@@ -77,7 +77,7 @@ def _array(b: Builder, place: Place, init: Any) -> None:
         raise b.refuse(f"an array ({array}) needs a list of values")
     data = table_bytes(array, init)
     if data is not None:
-        copy_bytes(b, place.address, b.lower(tree.Text(data)).address, size)
+        copy_bytes(b, place.address, literal(b, data).address, size)
         return
     of, length = array.of, array.length
     if isinstance(of, Array) and init.items and not any(isinstance(i, (tree.Braces, tree.Text)) for i in init.items):

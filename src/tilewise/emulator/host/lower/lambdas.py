@@ -9,7 +9,7 @@ from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_object, store
 from tilewise.emulator.host.lower.conversion import bind, rvalue
 from tilewise.emulator.host.lower.names import local_place
-from tilewise.emulator.host.lower.values import INIT, UNCHECKED, Local, Place, Value
+from tilewise.emulator.host.lower.values import INIT, UNCHECKED, Local, Overloads, Place, Value, is_object
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Field, Pointer, Record, Reference, Type
 from tilewise.emulator.sema.symbol_table import Environment
@@ -65,7 +65,7 @@ def lower_lambda(b: Builder, node: tree.Lambda) -> Value:
         line=node.line, column=node.column,
     )  # fmt: skip
     record.methods["operator()"] = [function]
-    this = b.this.type if any(f.name == "this" for f, _ in sources) else None
+    this = b.this.type if b.this is not None and any(f.name == "this" for f, _ in sources) else None
     record.captured = Captures(record, b.env, this)
     if alone:
         b.program.lambdas[id(node)] = record
@@ -96,14 +96,15 @@ def _wanted(b: Builder, node: tree.Lambda) -> list[tuple[str, bool, Any]]:
 
 
 def _captured(b: Builder, name: str, reference: bool, init: Any) -> tuple[Type, Any]:
-    if name == "this":
+    if name == "this" and b.this is not None:
         return Pointer(b.env.record) if b.env.record is not None else b.this.type, b.this
     if init is not None:
         value = b.lower(init)
-        made = value if isinstance(value.type, Record) else rvalue(b, value)
-        return made.type, value
+        made = value if is_object(value) else rvalue(b, value)
+        return made.type, made if isinstance(value, Overloads) else value
     local = b.find(name)
     if local is None:
         raise b.refuse(f"{name} is not a variable that a lambda can capture")
     place = local_place(b, local, name)
-    return (Reference(place.type) if reference and not place.register else place.type), place
+    register = not isinstance(place, Place) or place.register
+    return (Reference(place.type) if reference and not register else place.type), place

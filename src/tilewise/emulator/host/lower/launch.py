@@ -9,7 +9,7 @@ from tilewise.emulator.host.lower.checked_memory import check_range, copy_bytes,
 from tilewise.emulator.host.lower.conversion import convert, rvalue
 from tilewise.emulator.host.lower.operands import operands
 from tilewise.emulator.host.lower.program import LaunchSite, Program
-from tilewise.emulator.host.lower.values import FULL, INIT, Overloads, Place, Value
+from tilewise.emulator.host.lower.values import FULL, INIT, Actual, Overloads, Place, Value
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Record, Reference, Type
 from tilewise.emulator.sema.given import free
@@ -99,7 +99,7 @@ def argument_offsets(program: Program, parameters: list[Type]) -> tuple[list[int
     return offsets, at
 
 
-def _argument(b: Builder, value: Any, type_: Type, address: str) -> None:
+def _argument(b: Builder, value: Actual, type_: Type, address: str) -> None:
     if isinstance(type_, Record):
         copy_bytes(b, address, convert(b, value, type_).text, type_.size)
     elif isinstance(type_, Reference):
@@ -113,10 +113,10 @@ def _dim3(b: Builder, node: Any, dim3: Type) -> str:
     if isinstance(node, tree.Braces):
         return str(b.make_temporary(dim3, [node]).text)
     value = b.lower(node)
-    if getattr(value, "type", None) is dim3:
+    if isinstance(value, (Value, Place)) and value.type is dim3:
         if isinstance(value, Place) and value.check == FULL:
             return check_range(b, value.address, dim3.size, False)
-        return value.address if isinstance(value, Place) else str(value.text)
-    if isinstance(getattr(value, "type", None), types.Scalar):
+        return value.address if isinstance(value, Place) else value.text
+    if isinstance(value, (Value, Place)) and isinstance(value.type, types.Scalar):
         value = convert(b, value, types.UINT)
     return convert(b, value, dim3).text

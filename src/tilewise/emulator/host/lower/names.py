@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.checked_memory import check_access
@@ -16,6 +15,7 @@ from tilewise.emulator.host.lower.values import (
     SHARED,
     UNCHECKED,
     Local,
+    Lowered,
     NotInLockstep,
     Overloads,
     Place,
@@ -24,7 +24,8 @@ from tilewise.emulator.host.lower.values import (
     WidePlace,
     constant,
     dereference,
-)  # fmt: skip
+    is_object,
+)
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Enum, Pointer, Record, Reference
 from tilewise.emulator.sema import constants
@@ -33,7 +34,7 @@ from tilewise.emulator.sema.overload import methods
 from tilewise.emulator.sema.symbol_table import Unknown
 
 
-def lower_name(b: Builder, node: tree.Name) -> Any:
+def lower_name(b: Builder, node: tree.Name) -> Lowered:
     if node.owner is not None:
         return _of_type(b, node)
     local = b.find(node.name)
@@ -49,7 +50,7 @@ def lower_name(b: Builder, node: tree.Name) -> Any:
     return _file_level(b, node)
 
 
-def local_place(b: Builder, local: Local, name: str) -> Any:
+def local_place(b: Builder, local: Local, name: str) -> Value | Place:
     if isinstance(local, WideLocal):
         return local.bound
     if local.reference:
@@ -60,21 +61,23 @@ def local_place(b: Builder, local: Local, name: str) -> Any:
     return Place(local.type, local.address, local.check, local.flag, name, local.register, const=local.const)
 
 
-def _own_member(b: Builder, node: tree.Name) -> Any:
+def _own_member(b: Builder, node: tree.Name) -> Lowered | None:
     """A member of the class whose method this is."""
     record = b.env.record
     assert record is not None
     b.program.layout(record)
-    if b.this is not None and record.field(node.name) is not None:
-        return member_place(b, Place(record, b.this.text, INIT, const=b.this.type.const), node.name, node)
+    receiver = None
+    if b.this is not None:
+        receiver = Place(record, b.this.text, INIT, const=isinstance(b.this.type, Pointer) and b.this.type.const)
+        if record.field(node.name) is not None:
+            return member_place(b, receiver, node.name, node)
     found = methods(b.program, record, node.name)
     if found:
-        receiver = None if b.this is None else Place(record, b.this.text, INIT, const=b.this.type.const)
         return Overloads(f"{record}::{node.name}", found, node.arguments, receiver, record)
     return _static_member(b, record, node.name)
 
 
-def _static_member(b: Builder, record: Record, name: str) -> Any:
+def _static_member(b: Builder, record: Record, name: str) -> Value | Place | None:
     try:
         return constant(*constants._member_constant(b.program, record, name))
     except Unknown:
@@ -87,7 +90,7 @@ def _static_member(b: Builder, record: Record, name: str) -> Any:
     return None
 
 
-def _of_type(b: Builder, node: tree.Name) -> Any:
+def _of_type(b: Builder, node: tree.Name) -> Lowered:
     """Type::name: an enumerator, a static member, a static method."""
     owner = b.program.resolve(node.owner, b.env)
     if isinstance(owner, Enum):
@@ -111,14 +114,14 @@ def _of_type(b: Builder, node: tree.Name) -> Any:
     raise b.refuse(f"{owner} has no {node.name}", node)
 
 
-def _enumerator(b: Builder, name: str, node: tree.Name) -> Any:
+def _enumerator(b: Builder, name: str, node: tree.Name) -> Value:
     try:
         return constant(*b.program.enumerator(name))
     except Unknown:
         raise b.refuse(f"the value of {node.name} is no constant expression", node) from None
 
 
-def _file_level(b: Builder, node: tree.Name) -> Any:
+def _file_level(b: Builder, node: tree.Name) -> Lowered:
     program = b.program
     entities = program.entities
     for name in program.names.candidates(node.name, b.env.scope):
@@ -149,13 +152,14 @@ def _imported(b: Builder, found: str, name: str) -> list[Method]:
     return free(f for n in names for f in b.program.entities.functions.get(n, []))
 
 
-def lower_member(b: Builder, node: tree.Member) -> Any:
+def lower_member(b: Builder, node: tree.Member) -> Lowered:
     if isinstance(node.base, tree.Name) and node.base.name == "threadIdx" and b.lanes is not None and b.lanes.index:
-        return b.lanes.index[node.name]
+        index: Value = b.lanes.index[node.name]
+        return index
     base = b.lower(node.base)
     b.line = node.line
     if node.arrow:
-        while isinstance(getattr(base, "type", None), Record):  # a smart pointer
+        while is_object(base):  # a smart pointer
             base = b.call_method(base, "operator->", [], node)
         pointer = rvalue(b, base)
         if not isinstance(pointer.type, Pointer):
@@ -193,7 +197,9 @@ def _base_place(b: Builder, place: Place, name: str) -> Place:
     return place
 
 
-def member_place(b: Builder, base: Place, name: str, node: Any, arguments: Any = None) -> Any:
+def member_place(
+    b: Builder, base: Place, name: str, node: tree.Node, arguments: list[tree.Node] | None = None
+) -> Place | Value | Overloads:
     record = base.type
     assert isinstance(record, Record)
     b.program.layout(record)

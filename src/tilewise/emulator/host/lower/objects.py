@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -14,7 +14,7 @@ from tilewise.emulator.host.lower.conversion import convert, object_place
 from tilewise.emulator.host.lower.function_text import by_address
 from tilewise.emulator.host.lower.operands import operands
 from tilewise.emulator.host.lower.races import record_address
-from tilewise.emulator.host.lower.values import FULL, INIT, SHARED, Place, Value
+from tilewise.emulator.host.lower.values import FULL, INIT, SHARED, Actual, Place, Value, is_object
 from tilewise.emulator.host.lower.virtual import store_vptrs
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Field, Record, Type, dimensions, innermost
@@ -24,7 +24,7 @@ from tilewise.emulator.sema.overload import NoMatch, choose, constructors
 RECORDED = 64
 
 
-def make_temporary(b: Builder, record: Record, arguments: list[Any]) -> Value:
+def make_temporary(b: Builder, record: Record, arguments: Sequence[Actual]) -> Value:
     b.program.layout(record)
     address = b.temporary(record)
     construct(b, record, address, arguments)
@@ -33,7 +33,7 @@ def make_temporary(b: Builder, record: Record, arguments: list[Any]) -> Value:
     return Value(record, address)
 
 
-def construct(b: Builder, record: Record, address: str, arguments: list[Any]) -> None:
+def construct(b: Builder, record: Record, address: str, arguments: Sequence[Actual]) -> None:
     program = b.program
     program.layout(record)
     own = record.methods.get("<new>", [])
@@ -41,14 +41,13 @@ def construct(b: Builder, record: Record, address: str, arguments: list[Any]) ->
         if _from_braces(b, record, address, arguments[0]):
             return
         arguments = operands(b, arguments[0].items)
-    if len(arguments) == 1 and not isinstance(arguments[0], tree.Braces):
-        value = arguments[0]
-        if getattr(value, "type", None) is record and not _has_copy_constructor(record):
-            copy_members(b, record, address, object_place(value))
+    only = arguments[0] if len(arguments) == 1 else None
+    if is_object(only) and isinstance(only.type, Record):
+        if only.type is record and not _has_copy_constructor(record):
+            copy_members(b, record, address, object_place(only))
             return
-        source = getattr(value, "type", None)
-        if isinstance(source, Record) and source is not record and source.derives(record) is not None and not own:
-            copy_members(b, record, address, _base_part(b, value, record))
+        if only.type is not record and only.type.derives(record) is not None and not own:
+            copy_members(b, record, address, _base_part(b, only, record))
             return
     if not own or (not arguments and all(m.defaulted for m in own)):
         if not arguments:
@@ -66,7 +65,8 @@ def construct(b: Builder, record: Record, address: str, arguments: list[Any]) ->
         raise b.refuse(f"no constructor of {record} takes ({given})") from None
     if choice.node.defaulted:
         if arguments:
-            copy_members(b, record, address, object_place(arguments[0]))
+            made = only if is_object(only) else convert(b, arguments[0], record)
+            copy_members(b, record, address, object_place(made))
         else:
             construct_members(b, record, address)
         return
@@ -105,7 +105,7 @@ def _from_braces(b: Builder, record: Record, address: str, braces: tree.Braces) 
     if not own and record.vptr is None and (record.fields or record.bases):
         if len(braces.items) == 1 and not isinstance(braces.items[0], tree.Braces) and not braces.names[0]:
             value = operands(b, braces.items)[0]
-            if getattr(value, "type", None) is record:
+            if is_object(value) and value.type is record:
                 copy_members(b, record, address, object_place(value))
             else:
                 _aggregate(b, record, address, [value], [None])
@@ -139,21 +139,22 @@ def _fill_initializer_list(b: Builder, list_type: Record, made: str, braces: tre
     store(b, Place(types.ULONG, b.offset(made, 8), INIT), str(len(braces.items)))
 
 
-def _aggregate(b: Builder, record: Record, address: str, items: list[Any], names: list[str | None]) -> None:
+def _aggregate(b: Builder, record: Record, address: str, items: Sequence[Actual], names: list[str | None]) -> None:
     """Members in order from a list; the others by their default member initialisers, else zero."""
     zero_fill(b, address, record.size)
     given: dict[str, Any] = {}
     targets = [(f, f.offset) for f in record.fields]
     order, left = 0, list(zip(items, names, strict=True))
     while left:
-        item, name = left.pop(0)
+        value, name = left.pop(0)
+        item: Actual | list[Actual] = value
         if name is None:
             if order >= len(targets):
                 raise b.refuse(f"{record} has {len(targets)} members, {len(items)} values are given")
             name, of = targets[order][0].name, targets[order][0].type
-            if isinstance(of, Array) and not isinstance(item, (tree.Braces, tree.Text)):  # brace elision
+            if isinstance(of, Array) and not isinstance(value, (tree.Braces, tree.Text)):  # brace elision
                 cells = prod(dimensions(of))
-                item = [item, *(one for one, _ in left[: cells - 1])]
+                item = [value, *(one for one, _ in left[: cells - 1])]
                 left = left[cells - 1 :]
         order = next((i for i, (f, _) in enumerate(targets) if f.name == name), -2) + 1
         if order < 0:
@@ -277,17 +278,19 @@ def _scalars(type_: Type, offset: int = 0) -> Iterator[int]:
         yield offset
 
 
-def _base_part(b: Builder, value: Any, base: Record) -> Place:
+def _base_part(b: Builder, value: Value | Place, base: Record) -> Place:
     """The base subobject."""
-    b.program.layout(value.type)
-    return _part(b, object_place(value), base, value.type.derives(base))
+    assert isinstance(value.type, Record)
+    offset = b.program.layout(value.type).derives(base)
+    assert offset is not None
+    return _part(b, object_place(value), base, offset)
 
 
 def _part(b: Builder, source: Place, type_: Type, offset: int) -> Place:
     return Place(type_, b.offset(source.address, offset), INIT, moved=source.moved, const=source.const)
 
 
-def assign(b: Builder, target: Place, value: Any) -> Place:
+def assign(b: Builder, target: Place, value: Actual) -> Value | Place:
     """target = value for objects, by the class's operator= or else member by member."""
     record = target.type
     assert isinstance(record, Record)
@@ -299,14 +302,14 @@ def assign(b: Builder, target: Place, value: Any) -> Place:
         try:
             choice = choose(b.program, b.env, "operator=", own, None, [value], target)
             if not choice.node.defaulted:
-                return call_choice(b, choice, target, [value], None)  # type: ignore[no-any-return]
+                return call_choice(b, choice, target, [value], None)
         except NoMatch:
             pass
-    given = getattr(value, "type", None)
-    if isinstance(given, Record) and given is not record and given.derives(record) is not None:
-        source = _base_part(b, value, record)
+    derived = is_object(value) and isinstance(value.type, Record) and value.type.derives(record) is not None
+    if is_object(value) and (derived or value.type is record):
+        source = object_place(value) if value.type is record else _base_part(b, value, record)
     else:
-        source = object_place(value if given is record else convert(b, value, record))
+        source = object_place(convert(b, value, record))
     target = _accessed(b, target, record, True)
     if record.trivial or not _has_assignment(record):
         source = _accessed(b, source, record, False)

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder
 from tilewise.emulator.host.lower.conversion import rvalue
 from tilewise.emulator.host.lower.places import load
-from tilewise.emulator.host.lower.values import InterleavedPlace, Overloads, Place, Value, WidePlace
+from tilewise.emulator.host.lower.values import Actual, InterleavedPlace, Lowered, Overloads, Place, Value, WidePlace
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, FunctionType, Pointer, Record, Reference, Scalar, Type
 
 
-def operands(b: Builder, nodes: list[Any], checked: bool = True) -> list[Any]:
+def operands(b: Builder, nodes: Sequence[tree.Node], checked: bool = True) -> list[Actual]:
     """Arguments of a call; {…} is lowered later, when the parameter's type is known. `checked`: report uninitialised
     variables."""
     return [n if isinstance(n, tree.Braces) else _load_register(b, b.lower(n), checked) for n in nodes]
 
 
-def _load_register(b: Builder, value: Any, checked: bool) -> Any:
+def _load_register(b: Builder, value: Lowered, checked: bool) -> Lowered:
     """Load a register variable now: a later argument may change it."""
     if isinstance(value, Place) and (value.register or isinstance(value, (WidePlace, InterleavedPlace))):
         return load(b, value, checked)
     return value
 
 
-def unevaluated_type(b: Builder, node: Any) -> Type:
+def unevaluated_type(b: Builder, node: tree.Node) -> Type:
     """The type of an operand of sizeof or decltype: lower it, then discard the code."""
     outer, lines, opened, line = b.temporaries, len(b.lines), b.open, b.noted_line
     b.temporaries = []
@@ -43,16 +44,15 @@ def element_size(b: Builder, type_: Type, node: Any = None) -> int:
     return b.program.size_of(type_)
 
 
-def common_type(b: Builder, first: Any, second: Any) -> Type:
+def common_type(b: Builder, first: Lowered, second: Lowered) -> Type:
     """The type of c ? a : b."""
-    places = isinstance(first, Place) and isinstance(second, Place) and first.type == second.type
-    if places and not (first.register or second.register):
-        return Reference(first.type)
-    if isinstance(first, Overloads) or isinstance(second, Overloads):
-        known = first if not isinstance(first, Overloads) else second
-        if isinstance(known, Overloads):
-            return rvalue(b, known).type
-        return known.type  # type: ignore[no-any-return]
+    memory = [v for v in (first, second) if isinstance(v, Place) and not v.register]
+    if len(memory) == 2 and memory[0].type == memory[1].type:
+        return Reference(memory[0].type)
+    if isinstance(first, Overloads):
+        return rvalue(b, first).type if isinstance(second, Overloads) else _decayed(second.type)
+    if isinstance(second, Overloads):
+        return _decayed(first.type)
     one, two = _decayed(first.type), _decayed(second.type)
     if one == two:
         return one

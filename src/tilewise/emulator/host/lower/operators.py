@@ -18,13 +18,24 @@ from tilewise.emulator.host.lower.places import has_value, load, note_value, put
 from tilewise.emulator.host.lower.recorded_text import assignment, note_assigned, recorded_element
 from tilewise.emulator.host.lower.reference_comparisons import record_limit, record_values
 from tilewise.emulator.host.lower.scalars import scalars
-from tilewise.emulator.host.lower.values import INIT, Overloads, Place, Value, Wide, WidePlace, dereference
+from tilewise.emulator.host.lower.values import (
+    INIT,
+    Actual,
+    Lowered,
+    Overloads,
+    Place,
+    Value,
+    Wide,
+    WidePlace,
+    dereference,
+    is_object,
+)
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar
 from tilewise.emulator.sema.overload import operator_choice
 
 
-def lower_binary(b: Builder, node: tree.Binary) -> Any:
+def lower_binary(b: Builder, node: tree.Binary) -> Lowered:
     op = node.op
     if op == ",":
         b.lower(node.left)
@@ -40,13 +51,13 @@ def lower_binary(b: Builder, node: tree.Binary) -> Any:
     if id(node) in b.limit_tests:
         made, side = b.limit_tests[id(node)]
         left, right = rvalue(b, left), rvalue(b, right)
-        result = binary(b, op, left, right, node)
+        result = rvalue(b, binary(b, op, left, right, node))
         record_limit(b, made, side, op, (left, right), result)
         return result
     return binary(b, op, left, right, node)
 
 
-def binary(b: Builder, op: str, left: Any, right: Any, node: Any) -> Any:
+def binary(b: Builder, op: str, left: Actual, right: Actual, node: tree.Node) -> Lowered:
     overloaded = _overloaded(b, op, [left, right], node)
     if overloaded is not None:
         return overloaded
@@ -71,12 +82,12 @@ def _unboxed(b: Builder, value: Value) -> Value:
     return rvalue(b, b.call_method(value, names[0], []))
 
 
-def _overloaded(b: Builder, op: str, values: list[Any], node: Any) -> Any:
+def _overloaded(b: Builder, op: str, values: list[Actual], node: tree.Node) -> Lowered | None:
     """A call of an overloaded operator; None if there is none for these values."""
     choice = operator_choice(b.program, b.env, f"operator{op}", values)
     if choice is None:
         return None
-    if choice.record is not None:
+    if choice.record is not None and is_object(values[0]):
         return call_choice(b, choice, object_place(values[0]), values[1:], node)
     return call_choice(b, choice, None, values, node)
 
@@ -126,12 +137,12 @@ def _pointers(b: Builder, op: str, left: Value, right: Value, node: Any) -> Valu
     return Value(left.type, b.offset(left.text, step))
 
 
-def lower_unary(b: Builder, node: tree.Unary) -> Any:
+def lower_unary(b: Builder, node: tree.Unary) -> Lowered:
     if node.op == "&":
         return _address(b, node)
     value = b.lower(node.operand)
     b.line = node.line
-    if isinstance(getattr(value, "type", None), Record):
+    if is_object(value):
         made = _overloaded(b, node.op, [value], node)
         if made is not None:
             return made
@@ -164,7 +175,7 @@ def lower_unary(b: Builder, node: tree.Unary) -> Any:
     return of_width(type_, b.make(f"fneg {kind} {text}" if type_.floating else f"sub {kind} 0, {text}"), width)
 
 
-def _address(b: Builder, node: tree.Unary) -> Any:
+def _address(b: Builder, node: tree.Unary) -> Lowered:
     value = b.lower(node.operand)
     b.line = node.line
     if isinstance(value, Overloads):
@@ -185,11 +196,11 @@ def _address(b: Builder, node: tree.Unary) -> Any:
     raise b.refuse("this has no address", node)
 
 
-def lower_step(b: Builder, node: tree.Step) -> Any:
+def lower_step(b: Builder, node: tree.Step) -> Lowered:
     """++ and --."""
     place = b.lower(node.operand)
     b.line = node.line
-    if isinstance(getattr(place, "type", None), Record):
+    if is_object(place):
         extra = [] if node.prefix else [Value(types.INT, "0")]
         return b.call_method(place, f"operator{node.op * 2}", extra, node)
     if not isinstance(place, Place):
@@ -222,9 +233,11 @@ def _copies_variable(b: Builder, node: tree.Assign) -> bool:
 
 
 def _copy_variable(b: Builder, node: tree.Assign) -> Place:
-    source: Place = b.lower(node.value)
+    source = b.lower(node.value)
+    assert isinstance(source, Place)
     value = load(b, source, checked=False)
-    target: Place = b.lower(node.target)
+    target = b.lower(node.target)
+    assert isinstance(target, Place)
     b.line = node.line
     has = has_value(b, source) if target.register else ""
     put(b, target, convert(b, value, target.type))
@@ -233,20 +246,20 @@ def _copy_variable(b: Builder, node: tree.Assign) -> Place:
     return target
 
 
-def lower_assign(b: Builder, node: tree.Assign) -> Any:
+def lower_assign(b: Builder, node: tree.Assign) -> Lowered:
     with assignment(b, node):
         return _assign(b, node)
 
 
-def _assign(b: Builder, node: tree.Assign) -> Any:
+def _assign(b: Builder, node: tree.Assign) -> Lowered:
     if _copies_variable(b, node):
         return _copy_variable(b, node)
-    value = node.value if isinstance(node.value, tree.Braces) else b.lower(node.value)
+    value: Actual = node.value if isinstance(node.value, tree.Braces) else b.lower(node.value)
     if isinstance(value, Place) and (value.register or not isinstance(value.type, (Record, Array))):
         value = rvalue(b, value)
     target = b.lower(node.target)
     b.line = node.line
-    if isinstance(getattr(target, "type", None), Record):
+    if is_object(target):
         if node.op:
             made = _overloaded(b, node.op + "=", [target, value], node)
             if made is not None:

@@ -10,6 +10,7 @@ from tilewise.emulator.host.lower.lanes.lane_loop import lane_loop
 from tilewise.emulator.host.lower.lanes.linear import widen
 from tilewise.emulator.host.lower.lanes.mask import inverted, lanes_of, vector
 from tilewise.emulator.host.lower.values import (
+    UNCHECKED,
     InterleavedPlace,
     NotInLockstep,
     Place,
@@ -19,11 +20,17 @@ from tilewise.emulator.host.lower.values import (
     WideVariable,
 )
 from tilewise.emulator.parse import types
-from tilewise.emulator.parse.types import Pointer, Scalar
+from tilewise.emulator.parse.types import Array, Pointer, Scalar
 
 UNSET = """  call void @set_lane(i64 %l)
   call void @rt_uninitialised_variable(i32 %line, i32 %name_id)
   br label %next"""
+
+
+def literal(b: Builder, value: bytes) -> Place:
+    """A text, with the zero behind it."""
+    address = b.program.literal(value)
+    return Place(Array(types.CHAR, len(value) + 1), f"inttoptr (i64 {address} to ptr)", UNCHECKED, const=True)
 
 
 def load(b: Builder, place: Place, checked: bool = True) -> Value:

@@ -16,7 +16,7 @@ from tilewise.emulator.host.lower.loop_nest import Nest
 from tilewise.emulator.host.lower.marks import OK
 from tilewise.emulator.host.lower.names import local_place
 from tilewise.emulator.host.lower.subscripts import Access, Subscripts, elements, first_element
-from tilewise.emulator.host.lower.values import PRECHECKED, Place, Value
+from tilewise.emulator.host.lower.values import PRECHECKED, Overloads, Place, Value
 from tilewise.emulator.parse import tree
 from tilewise.emulator.parse.types import Array, Pointer, Scalar, Type
 from tilewise.emulator.sema.symbol_table import Unknown
@@ -83,7 +83,7 @@ class Sums(Subscripts):
         if of is not None and local is not None and not isinstance(local.type, Pointer):
             return Pointer(of), first_element(b, node)
         value = b.lower(node)
-        if not isinstance(getattr(value, "type", None), (Array, Pointer)):
+        if isinstance(value, Overloads) or not isinstance(value.type, (Array, Pointer)):
             raise Unknown
         return value.type, rvalue(b, value).text
 
@@ -187,7 +187,10 @@ def read_accumulator(sums: Sums, target: Any, column: str) -> Accumulator:
         local = b.find(target.name)
         if local is None or not local.register or local.reference or target.name in b.escaping:
             raise Unknown
-        place, address = local_place(b, local, target.name), ""
+        found, address = local_place(b, local, target.name), ""
+        if not isinstance(found, Place):
+            raise Unknown
+        place = found
         if local.flag:
             sums.require(b.make(f"load i1, ptr {local.flag}"))
     elif isinstance(target, tree.Index):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
-from tilewise.emulator.parse import types
-from tilewise.emulator.parse.types import Pointer, Scalar, Type
+from tilewise.emulator.parse import tree, types
+from tilewise.emulator.parse.types import Pointer, Record, Scalar, Type
 from tilewise.emulator.sema.given import Overloads as Overloads
 from tilewise.errors import EngineError
 
@@ -156,6 +156,15 @@ class WideLocal(Local):
         self.type, self.check, self.flag, self.register = bound.type, INIT, getattr(bound, "flag", ""), False
         self.constant, self.size, self.row, self.reference, self.const, self.static = None, "", "", False, False, False
         self.bound = bound
+
+
+Lowered: TypeAlias = Value | Place | Overloads  # an expression
+Actual: TypeAlias = Lowered | tree.Braces  # an argument; {…} is lowered when the parameter's type is known
+
+
+def is_object(value: Actual | None) -> TypeGuard[Value | Place]:
+    """Whether it is an object of a class."""
+    return isinstance(value, (Value, Place)) and isinstance(value.type, Record)
 
 
 def number_text(value: Any, type_: Scalar) -> str:

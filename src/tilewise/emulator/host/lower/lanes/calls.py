@@ -12,7 +12,7 @@ from tilewise.emulator.host.lower.lanes.linear import as_scalar, widen
 from tilewise.emulator.host.lower.lanes.mask import lanes_of
 from tilewise.emulator.host.lower.lanes.memory import from_memory, in_memory, to_memory
 from tilewise.emulator.host.lower.marks import WITHIN
-from tilewise.emulator.host.lower.values import UNCHECKED, Local, NotInLockstep, Value, Wide
+from tilewise.emulator.host.lower.values import UNCHECKED, Local, Lowered, NotInLockstep, Value, Wide
 from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Pointer, Record, Scalar, stored
 
@@ -27,7 +27,7 @@ VECTORS = {
 }
 
 
-def call_in_lanes(b: Builder, node: tree.Call) -> Any:
+def call_in_lanes(b: Builder, node: tree.Call) -> Lowered | None:
     """A barrier or a divergent call; None for a call that is uniform: it is lowered as for one thread."""
     if isinstance(node.function, tree.Name) and node.function.name == BARRIER:
         return BUILTIN["__wait"](b, tree.Call(node.function, [tree.Number(1, types.INT)], line=node.line))
@@ -40,7 +40,7 @@ def call_in_lanes(b: Builder, node: tree.Call) -> Any:
     return _lane_by_lane(b, node, given)
 
 
-def _lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Any:
+def _lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Lowered:
     """The call's value in all lanes; `given` are literals (tree nodes), Values and Wides."""
     name = node.function.name.rpartition("::")[2]
     if node.function.name in BUILTIN:

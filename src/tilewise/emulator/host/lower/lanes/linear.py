@@ -56,9 +56,10 @@ def and_i1(b: Builder, one: str, two: str) -> str:
     return b.make(f"and i1 {one}, {two}")
 
 
-def as_scalar(b: Builder, value: Any, type_: Scalar) -> Any:
+def as_scalar(b: Builder, value: Value, type_: Scalar) -> Value:
     """A scalar as another type. A linear value stays linear; when it is extended, only if no lane wrapped."""
     source = value.type
+    assert isinstance(source, Scalar)
     if source == type_:
         return value
     if not isinstance(value, Wide):
