@@ -146,8 +146,8 @@ def _values(node: Any) -> Iterator[tree.Node]:
 def _holding_elements(body: tree.Node) -> set[str]:
     """The local variables that an element of an array is stored to, directly or through another."""
     stores = [(n.name, n.init) for n in tree.walk(body) if isinstance(n, tree.Variable)]
-    assigned = [n for n in tree.walk(body) if isinstance(n, tree.Assign) and isinstance(n.target, tree.Name)]
-    stores += [(n.target.name, n.value) for n in assigned]
+    assigned = [n for n in tree.walk(body) if isinstance(n, tree.Assign)]
+    stores += [(n.target.name, n.value) for n in assigned if isinstance(n.target, tree.Name)]
     found: set[str] = set()
     while more := {
         name

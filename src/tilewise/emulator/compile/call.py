@@ -57,8 +57,9 @@ class CallCompiler(ClosureCompiler):
             return self.static_call(node, function)
         this = self.find("this")
         if this is not None and isinstance(this.type, Record) and this.type.methods_named(function.name):
-            own = self.calls.setdefault(id(node), node.updated(function=tree.Member(tree.This(), function.name, True)))
-            return self.method_call(own, own.function)
+            member = tree.Member(tree.This(), function.name, True)
+            own = self.calls.setdefault(id(node), node.updated(function=member))
+            return self.method_call(own, own.function if isinstance(own.function, tree.Member) else member)
         name, functions = self.table.functions_named(function.name, self.env.scope)
         mine = [f for f in functions if not f.library and (f.tokens is not None or f.body is not None)]
         if mine:

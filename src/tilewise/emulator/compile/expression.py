@@ -50,8 +50,7 @@ class ExprCompiler(OperatorCompiler):
         return e
 
     def construction(self, node: tree.Construct) -> Operand:
-        given = node.arguments[0].items if node.braces else node.arguments
-        return self.construct(self.resolve(node.type), given, node)
+        return self.construct(self.resolve(node.type), node.items, node)
 
     def size(self, node: tree.SizeOf) -> Operand:
         type_ = self.resolve(node.type) if node.type is not None else self.type_of(node.operand)

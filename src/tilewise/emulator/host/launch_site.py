@@ -224,7 +224,8 @@ class HostNames:
             shared = int(size[0]) if size is not None else None
             unknown = unknown or ("" if size is not None else "the bytes of shared memory are not known")
         template: list[Any] = []
-        for argument in node.kernel.arguments or []:
+        named = node.kernel.arguments if isinstance(node.kernel, (tree.Name, tree.Member)) else None
+        for argument in named or []:
             try:
                 template.append(template_argument(self.table, argument, self.environment))
             except (KernelError, Unknown):
@@ -239,7 +240,7 @@ def _components(node: Any) -> list[Any] | None:
     if isinstance(node, tree.Braces):
         return node.items
     if isinstance(node, tree.Construct) and isinstance(node.type, tree.TypeName) and node.type.name in VECTORS:
-        return node.arguments[0].items if node.braces else node.arguments
+        return node.items
     if isinstance(node, tree.Call) and isinstance(node.function, tree.Name) and node.function.name in VECTORS:
         return node.arguments
     return None

@@ -27,7 +27,7 @@ VALUE = "<value>"  # a variable template is a class template with this one const
 
 
 class Number(Node):
-    value: Any
+    value: int | float
     type: Any
     origin: str = ""  # the macro that expanded to it
 
@@ -38,8 +38,8 @@ class Text(Node):
 
 class Name(Node):
     name: str
-    arguments: list[Any] | None = None
-    owner: Any = None  # a type: `Thing<int>::make`
+    arguments: list[Node] | None = None
+    owner: Node | None = None  # a type: `Thing<int>::make`
 
 
 class This(Node):
@@ -48,104 +48,110 @@ class This(Node):
 
 class Unary(Node):
     op: str
-    operand: Any
+    operand: Node
 
 
 class Step(Node):
     op: str
-    operand: Any
+    operand: Node
     prefix: bool
 
 
 class Binary(Node):
     op: str
-    left: Any
-    right: Any
+    left: Node
+    right: Node
 
 
 class Assign(Node):
     op: str
-    target: Any
-    value: Any
+    target: Node
+    value: Node
 
 
 class Ternary(Node):
-    condition: Any
-    yes: Any
-    no: Any
+    condition: Node
+    yes: Node
+    no: Node
 
 
 class Call(Node):
-    function: Any
-    arguments: list[Any]
+    function: Node
+    arguments: list[Node]
 
 
 class Index(Node):
-    base: Any
-    index: Any
+    base: Node
+    index: Node
 
 
 class Member(Node):
-    base: Any
+    base: Node
     name: str
     arrow: bool
-    arguments: list[Any] | None = None
+    arguments: list[Node] | None = None
     owner: str = ""  # of `x.Class::name`: the class, or a base of it
 
 
 class Cast(Node):
     type: Any
-    operand: Any
+    operand: Node
     how: str = "c"
 
 
 class Construct(Node):
     type: Any
-    arguments: list[Any]
+    arguments: list[Node]
     braces: bool = False
+
+    @property
+    def items(self) -> list[Node]:
+        """The values in the parentheses or braces."""
+        only = self.arguments[0] if self.braces else None
+        return only.items if isinstance(only, Braces) else self.arguments
 
 
 class Braces(Node):
-    items: list[Any]
+    items: list[Node]
     names: list[str | None] = field(default_factory=list)
 
 
 class New(Node):
     type: Any
-    length: Any
-    arguments: list[Any] | None
-    place: Any = None
+    length: Node | None
+    arguments: list[Node] | None
+    place: Node | None = None
 
 
 class Delete(Node):
-    operand: Any
+    operand: Node
     array: bool
 
 
 class SizeOf(Node):
     type: Any
-    operand: Any
+    operand: Node | None
     alignment: bool = False  # alignof
 
 
 class Lambda(Node):
     default: str  # "", "=" or "&"
     captures: list[tuple[str, bool, Any]]  # name, by reference, initialiser
-    parameters: list[Any]
-    result: Any
-    body: Any
+    parameters: list[Parameter]
+    result: Node | None
+    body: Node
     variadic: bool = False  # [](...) { … }
 
 
 class Launch(Node):
-    kernel: Any
-    configuration: list[Any]
-    arguments: list[Any]
+    kernel: Node | None
+    configuration: list[Node]
+    arguments: list[Node]
     written: list[str] = field(default_factory=list)  # the text of each argument
 
 
 class Throw(Node):
-    value: Any
+    value: Node | None
 
 
 # -- statements
@@ -154,8 +160,8 @@ class Throw(Node):
 class Variable(Node):
     name: str
     type: Any
-    init: Any = None
-    arguments: list[Any] | None = None
+    init: Node | None = None
+    arguments: list[Node] | None = None
     specifiers: frozenset[str] = frozenset()
 
 
@@ -166,51 +172,51 @@ class Declaration(Node):
 class Bindings(Node):
     names: list[str]  # auto [a, b] = e
     reference: bool
-    value: Any
+    value: Node | None
 
 
 class Expression(Node):
-    value: Any
+    value: Node
 
 
 class Block(Node):
-    body: list[Any]
+    body: list[Node]
 
 
 class If(Node):
-    init: Any
-    condition: Any
-    yes: Any
-    no: Any
+    init: Node | None
+    condition: Node
+    yes: Node
+    no: Node | None
     constant: bool = False
 
 
 class For(Node):
-    init: Any
-    condition: Any
-    step: Any
-    body: Any
+    init: Node | None
+    condition: Node | None
+    step: Node | None
+    body: Node
 
 
 class ForEach(Node):
-    variable: Any
-    range: Any
-    body: Any
+    variable: Node
+    range: Node
+    body: Node
 
 
 class While(Node):
-    condition: Any
-    body: Any
+    condition: Node
+    body: Node
     after: bool = False
 
 
 class Switch(Node):
-    value: Any
-    body: Any
+    value: Node
+    body: Node
 
 
 class Case(Node):
-    value: Any
+    value: Node | None
 
 
 class Label(Node):
@@ -226,18 +232,18 @@ class Jump(Node):
 
 
 class Return(Node):
-    value: Any
+    value: Node | None
 
 
 class Handler(Node):
     """catch (T name) { … }; no parameter for catch (...)."""
 
-    parameter: Any
-    body: Any
+    parameter: Parameter | None
+    body: Node
 
 
 class Try(Node):
-    body: Any
+    body: Node
     handlers: list[Handler] = field(default_factory=list)
 
 

@@ -106,13 +106,13 @@ class Expressions(Arithmetic):
             raise NotModelled(f"{type_} has functions of its own", line)
 
     def member(self, node: tree.Member) -> Value:
-        builtin = isinstance(node.base, tree.Name) and self.slot(node.base.name) is None
+        builtin = node.base.name if isinstance(node.base, tree.Name) and self.slot(node.base.name) is None else ""
         if builtin and self.geometry is not None and node.name in AXES:
             axis = AXES.index(node.name)
             found = {
                 "threadIdx": Poly.of(THREAD[axis]), "blockIdx": Poly.of(BLOCK[axis]),
                 "blockDim": self.geometry.block[axis], "gridDim": self.geometry.grid[axis],
-            }.get(node.base.name)  # fmt: skip
+            }.get(builtin)  # fmt: skip
             if found is not None:
                 return Int(found, types.UINT)
         base = self.rvalue(node.base) if node.arrow else self.value(node.base)

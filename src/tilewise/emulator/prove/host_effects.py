@@ -109,7 +109,7 @@ class Effects:
             calls = [call for call in tree.walk(body) if isinstance(call, tree.Call)]
             passed = {id(uncast(a)) for call in calls for i, a in enumerate(call.arguments)
                       if not self._keeps_address(call, i, function.scope)}  # fmt: skip
-            parts = [body]
+            parts: list[tree.Node] = [body]
             if function.owner is None:
                 parts = [p.body for p in tree.walk(body) if isinstance(p, tree.Lambda)]
             changed = [getattr(p, "target", None) or getattr(p, "operand", None) for b in parts for p in tree.walk(b)]

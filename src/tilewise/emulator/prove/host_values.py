@@ -251,7 +251,7 @@ class HostValues(Expressions):
 
     def _of_file_scope(self, node: tree.Name, item: tree.Variable) -> Value:
         type_ = self.resolve(item.type)
-        value = self.attempt(item.init)
+        value = self.attempt(item.init) if item.init is not None else Nothing()
         known = value.poly.constant if isinstance(value, Int) and literal(item.init) else None
         if isinstance(type_, Scalar) and type_.integral and known is not None and known > 1:
             return Int(self._size(node.name, known, type_), type_)

@@ -80,8 +80,8 @@ class Host(HostValues):
         assigned = {base_of(t) for part in (*bodies, *own) for t, _ in self.effects.changed(part)}
         self.effects = Effects(self.table, set(self.scopes[0]))
         for item in own:
-            known = item.init is not None and item.name not in assigned
-            value = self.attempt(item.init) if known and not isinstance(item.type, tree.TypePointer) else Nothing()
+            init = None if item.name in assigned or isinstance(item.type, tree.TypePointer) else item.init
+            value = Nothing() if init is None else self.attempt(init)
             self._name(item.type, item.name, value, literal(item.init))
         self.scopes.append({})
 
@@ -231,7 +231,7 @@ class Host(HostValues):
         """What is known of a counter that the body does not change: the condition, and the side of its first value."""
         value = self.attempt(tree.Name(counter, line=node.line))
         symbol = value.poly if isinstance(value, Int) else ZERO
-        if len(symbol.symbols) != 1 or not isinstance(start, Int):
+        if len(symbol.symbols) != 1 or not isinstance(start, Int) or node.condition is None:
             return
         try:
             facts = [self.condition(node.condition)]

@@ -92,10 +92,10 @@ class Thread(Loops):
             self.variable(item)
 
     def variable(self, item: tree.Variable) -> None:
-        init = item.init if item.init is not None else (item.arguments or [None])[0]
+        init = item.init if item.init is not None else next(iter(item.arguments or []), None)
         if "static" in item.specifiers and "__shared__" not in item.specifiers:
             raise NotModelled(f"{item.name} is static", item.line)
-        if tree.is_auto(item.type):
+        if tree.is_auto(item.type) and init is not None:
             if isinstance(item.type, tree.TypeReference):
                 self.reference(item.name, None, init, item)
                 return
@@ -103,7 +103,7 @@ class Thread(Loops):
             self.declare(item.name, value.type if isinstance(value, Int) else types.FLOAT, value)
             return
         type_ = self.resolve(item.type)
-        if isinstance(type_, types.Reference):
+        if isinstance(type_, types.Reference) and init is not None:
             self.reference(item.name, type_, init, item)
             return
         if "__shared__" in item.specifiers or isinstance(type_, types.Array | types.Record):

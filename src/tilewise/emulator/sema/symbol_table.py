@@ -131,7 +131,7 @@ class SymbolTable(ABC):
         if name not in self.constants:
             env = Environment(scope=name.rpartition("::")[0])
             type_ = None if tree.is_auto(item.type) else self.resolve(item.type, env)  # auto: the initialiser's type
-            init = item.init if item.init is not None else (item.arguments or [None])[0]
+            init = item.init if item.init is not None else next(iter(item.arguments or []), None)
             if type_ is not None and isinstance(init, tree.Braces) and len(init.items) == 1:  # constexpr int n{7};
                 init = init.items[0]
             if isinstance(init, (tree.Braces, tree.Lambda)) or not isinstance(type_, (Scalar, NoneType)):

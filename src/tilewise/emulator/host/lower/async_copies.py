@@ -207,6 +207,7 @@ def async_functions(p: Program, addresses: dict[str, str]) -> str:
 def lower_async(b: Builder, node: tree.Call) -> Value:
     """__async_copy(to, from, bytes), __async_commit(), __async_wait(groups) and __async_phase(), which is the end of a
     phase of a cuda::barrier and counts as a barrier of the block. Without instrumentation nothing."""
+    assert isinstance(node.function, tree.Name)
     name = node.function.name.removeprefix("__")
     given = [rvalue(b, b.lower(n)) for n in node.arguments]
     if b.program.instrumented:

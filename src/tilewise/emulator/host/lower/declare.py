@@ -208,6 +208,7 @@ def _first_values(b: Builder, item: tree.Variable, of: Type, address: str, size:
 
 def lower_bindings(b: Builder, node: tree.Bindings) -> None:
     """auto [a, b] = e."""
+    assert node.value is not None
     with b.full_expression():
         value = b.lower(node.value)
         if not is_object(value) or not isinstance(value.type, Record):
@@ -244,7 +245,7 @@ def lower_for_each(b: Builder, node: tree.ForEach) -> None:
         item = tree.Unary("*", at, **where)
         if isinstance(taken, tree.Bindings):
             taken.value = item
-        else:
+        elif isinstance(taken, tree.Declaration):
             taken.items[0].init = item
         different, step = tree.Binary("!=", at, end, **where), tree.Step("+", at, True, **where)
         b.statement(tree.For(None, different, step, tree.Block([taken, node.body]), **where))

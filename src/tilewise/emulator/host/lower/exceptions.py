@@ -61,6 +61,7 @@ def lower_throw(b: Builder, node: tree.Throw) -> Value:
 def _raise(b: Builder, node: tree.Throw) -> None:
     """Construct the exception object and hand it to the runtime."""
     p = b.program
+    assert node.value is not None
     with b.full_expression():
         value = b.lower(node.value)
         if not is_object(value):

@@ -268,10 +268,8 @@ def _construct(b: Builder, node: tree.Construct) -> Lowered:
     given = node.arguments[0] if node.braces else node.arguments
     type_ = deduced_class(b, node.type, given) or b.program.resolve(node.type, b.env)
     if isinstance(type_, Record):
-        if node.braces:
-            return b.make_temporary(type_, list(node.arguments))
         return b.make_temporary(type_, operands(b, node.arguments))
-    items = node.arguments[0].items if node.braces else node.arguments
+    items = node.items
     if not items:
         return convert(b, Value(types.INT, "0"), type_, explicit=True)
     if len(items) > 1:
@@ -288,7 +286,7 @@ def _sizeof(b: Builder, node: tree.SizeOf) -> Lowered:
         if rows is not None and rows.row:  # sizeof(a[0]) of float a[n][m]
             size = element_size(b, rows.type.to, node)  # type: ignore[attr-defined]
             return b.value(types.ULONG, f"mul i64 {b.make(f'load i64, ptr {rows.row}')}, {size}")
-    type_ = b.program.resolve(node.type, b.env) if node.type is not None else unevaluated_type(b, node.operand)
+    type_ = b.program.resolve(node.type, b.env) if node.operand is None else unevaluated_type(b, node.operand)
     type_ = types.bare(type_)
     size = element_size(b, type_)
     return Value(types.ULONG, str(type_.align if node.alignment else size))

@@ -69,6 +69,8 @@ def memory_of(b: Builder, name: str) -> tuple[Type, int]:
 def _type(b: Builder, item: tree.Variable) -> Type:
     written = item.type.of if isinstance(item.type, tree.TypeConst) else item.type
     if tree.is_auto(item.type) and not isinstance(written, tree.TypePointer):
+        if item.init is None:
+            raise b.refuse(f"{item.name} is auto and has no value", item)
         made = b.program.type_of(item.init, b.env)
         return (
             Reference(made, isinstance(written.to, tree.TypeConst)) if isinstance(written, tree.TypeReference) else made

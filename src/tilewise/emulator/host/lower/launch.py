@@ -19,6 +19,7 @@ from tilewise.emulator.sema.symbol_table import Environment
 
 def lower_launch(b: Builder, node: tree.Launch) -> Value:
     program = b.program
+    assert node.kernel is not None
     kernel = b.lower(node.kernel)
     values: list[Any]
     if isinstance(kernel, Overloads):

@@ -10,13 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from tilewise.emulator.host.lower.builder import Builder, Scope
-from tilewise.emulator.host.lower.values import Actual
 from tilewise.emulator.parse import tree
 
 OUTERMOST = 2  # index of the scope of a function's body, behind the outer one and that of the parameters
 
 
-def elided_variable(b: Builder, value: Actual) -> tuple[Scope, int] | None:
+def elided_variable(b: Builder, value: tree.Node) -> tuple[Scope, int] | None:
     """The scope and index of the returned variable among the objects to destroy; None if nothing is elided."""
     if not isinstance(value, tree.Name) or not _only_returned_variable(b.body, value.name):
         return None

@@ -92,6 +92,7 @@ def _static_member(b: Builder, record: Record, name: str) -> Value | Place | Non
 
 def _of_type(b: Builder, node: tree.Name) -> Lowered:
     """Type::name: an enumerator, a static member, a static method."""
+    assert node.owner is not None
     owner = b.program.resolve(node.owner, b.env)
     if isinstance(owner, Enum):
         if f"{owner.name}::{node.name}" not in b.program.entities.enumerators:

@@ -139,7 +139,9 @@ def _fill_initializer_list(b: Builder, list_type: Record, made: str, braces: tre
     store(b, Place(types.ULONG, b.offset(made, 8), INIT), str(len(braces.items)))
 
 
-def _aggregate(b: Builder, record: Record, address: str, items: Sequence[Actual], names: list[str | None]) -> None:
+def _aggregate(
+    b: Builder, record: Record, address: str, items: Sequence[Actual | tree.Node], names: list[str | None]
+) -> None:
     """Members in order from a list; the others by their default member initialisers, else zero."""
     zero_fill(b, address, record.size)
     given: dict[str, Any] = {}
@@ -147,7 +149,7 @@ def _aggregate(b: Builder, record: Record, address: str, items: Sequence[Actual]
     order, left = 0, list(zip(items, names, strict=True))
     while left:
         value, name = left.pop(0)
-        item: Actual | list[Actual] = value
+        item: Actual | tree.Node | list[Actual | tree.Node] = value
         if name is None:
             if order >= len(targets):
                 raise b.refuse(f"{record} has {len(targets)} members, {len(items)} values are given")

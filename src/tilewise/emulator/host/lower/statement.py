@@ -286,6 +286,7 @@ def leave(b: Builder) -> None:
 
 def _give(b: Builder, node: tree.Return) -> tuple[Scope, int] | None:
     """Store the returned value; the variable that becomes the result, if one does."""
+    assert node.value is not None
     value: Any = node.value if isinstance(node.value, tree.Braces) else b.lower(node.value)
     if b.result is AUTO:
         made = rvalue(b, value) if isinstance(value, (Overloads, tree.Braces)) else value

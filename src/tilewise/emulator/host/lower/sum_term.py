@@ -159,10 +159,11 @@ def read_term(sums: Sums, node: tree.For) -> tuple[Term, Any]:
             raise Unknown
         total = result.left
     own: list[tuple[str, Scalar, Any]] = []
-    sums.changed = {item.name for declaration in body[:-1] for item in declaration.items}
+    declared = [item for part in body[:-1] if isinstance(part, tree.Declaration) for item in part.items]
+    sums.changed = {item.name for item in declared}
     if isinstance(last.target, tree.Name) and last.target.name in sums.changed | set(sums.counters):
         raise Unknown
-    for item in (v for declaration in body[:-1] for v in declaration.items):
+    for item in declared:
         type_ = b.program.resolve(item.type, b.env)
         if not isinstance(type_, Scalar) or item.init is None or isinstance(item.init, tree.Braces):
             raise Unknown

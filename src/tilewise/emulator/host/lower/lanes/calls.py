@@ -42,9 +42,9 @@ def call_in_lanes(b: Builder, node: tree.Call) -> Lowered | None:
 
 def _lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Lowered:
     """The call's value in all lanes; `given` are literals (tree nodes), Values and Wides."""
+    if not isinstance(node.function, (tree.Name, tree.Member)) or node.function.name in BUILTIN:
+        raise NotInLockstep(f"the call at line {node.line}")
     name = node.function.name.rpartition("::")[2]
-    if node.function.name in BUILTIN:
-        raise NotInLockstep(f"a call of {name} at line {node.line}")
     what, count = VECTORS.get(name, ("", -1))
     if len(given) == count and b.find(name) is None and b.is_library(node.function.name):
         made = _as_vector(b, what, name.endswith("f"), given)

@@ -50,13 +50,12 @@ def _mapped(node: Any, change: Any) -> Any:
 def _rewritten(b: Builder, node: Any, own: set[str], depth: int) -> Any:
     made = _mapped(node, lambda part: _rewritten(b, part, own, depth))
     if isinstance(made, tree.Call) and isinstance(made.function, tree.Name) and depth < DEPTH:
-        inner = _inlined(b, made, own, depth)
+        inner = _inlined(b, made, made.function, own, depth)
         return made if inner is None else inner
     return made
 
 
-def _inlined(b: Builder, node: tree.Call, own: set[str], depth: int) -> Any:
-    name = node.function
+def _inlined(b: Builder, node: tree.Call, name: tree.Name, own: set[str], depth: int) -> Any:
     if name.name in own or name.arguments is not None or name.owner is not None:
         return None
     _, candidates = b.program.functions_named(name.name, b.env.scope)
