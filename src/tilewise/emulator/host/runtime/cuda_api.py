@@ -56,11 +56,14 @@ def set_device(s: Session, number: int) -> int:
 @runtime("__cuda_properties")
 def properties(s: Session, pointer: int, device: int) -> int:
     from tilewise.emulator.parse import tree
+    from tilewise.emulator.parse.types import Record
     from tilewise.emulator.sema.symbol_table import Environment
 
     if device != 0:
         return int(s.cuda.fail(codes.BAD_DEVICE))
-    record = s.program.layout(s.program.resolve(tree.TypeName("cudaDeviceProp"), Environment()))
+    record = s.program.resolve(tree.TypeName("cudaDeviceProp"), Environment())
+    assert isinstance(record, Record)
+    s.program.layout(record)
     if not writable(s, pointer, record.size):
         return int(s.cuda.fail(codes.INVALID_VALUE))
     s.memory.put(pointer, bytes(record.size))

@@ -150,7 +150,7 @@ class Arguments:
                 address = self.s.memory.static(max(1, values.nbytes), array.name, True)
                 if array.values is not None:
                     self.s.memory.put(address, values.tobytes())
-                program.globals[array.name] = (None, address)
+                program.globals[array.name] = (array.type, address)
             block = self.s.memory.find(program.globals[array.name][1])
             assert block is not None
             buffer = self._buffer(block, dtype, array.name, False)

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.core.machine import KNOWN_CARDS, Machine, shared_limit
+from tilewise.emulator.host.lower.program import LaunchSite
 from tilewise.emulator.host.runtime.memory import BUSY, Allocation
 from tilewise.emulator.host.runtime.session import Session
 from tilewise.emulator.host.runtime.stream_order import StreamOrder
 from tilewise.emulator.machine.findings import Kind
+from tilewise.emulator.machine.lanes import Geometry
 from tilewise.errors import UsageError
 
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, BAD_CONFIGURATION = 0, 1, 2, 9
@@ -85,8 +87,8 @@ COPY_START, LAUNCH_START = 8e-6, 4e-6  # seconds
 class RunningKernel:
     """The compiled kernel that runs now."""
 
-    geometry: Any = None  # None if there is none
-    site: Any = None
+    geometry: Geometry | None = None  # None if there is none
+    site: LaunchSite | None = None
     arguments: int = 0  # address
     dynamic_bytes: int = 0  # its extern __shared__ memory
     scratch: int = 0  # address to which invalid accesses are redirected

@@ -60,10 +60,9 @@ def _compiled(s: Session, site: Any) -> Any:
 def launch(
     s: Session, number: int, handle: int, grid: int, block: int, shared: int, stream: int, arguments: int
 ) -> None:  # fmt: skip
-    site = s.program.launches[number]
+    written = s.program.launches[number]
     shared &= (1 << 64) - 1  # a size_t
-    if site.kernel is None:
-        site = _pointed_to(s, number, handle)
+    site = written if written.kernel is not None else _pointed_to(s, number, handle)
     if site is None:
         return
     if s.cuda.running.geometry is not None:

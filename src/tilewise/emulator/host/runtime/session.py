@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from tilewise.emulator.host.lower.program import Program
 from tilewise.emulator.host.options import NATIVE, WASM, Options
 from tilewise.emulator.host.program_report import not_run
 from tilewise.emulator.host.runtime.console import Console
@@ -71,7 +72,7 @@ class Session:
         self.console = Console(options.output)
         self.faults = Faults(source)
         self.report = report
-        self.program: Any = None
+        self.program: Program  # set once the text is read
         self.cuda: Any = None
         self.files: Any = None  # the broker in the parent process
         self.sandbox = ""  # how this process is confined
