@@ -240,3 +240,37 @@ int main() { int *d, h[64]; cudaMalloc(&d, 256); scan<<<1, 64>>>(d); cudaMemcpy(
     assert (race.line, race.other_place.line) == (8, 6)
     assert "__syncthreads()" in race.hint
     assert "atomic" not in race.hint
+
+
+LATE = """#include <cstdio>
+__global__ void sum(const float* x, float* out, int n) {
+  __shared__ float s[64]; int t = threadIdx.x;
+  s[t] = t < n ? x[t] : 0;
+  for (int i = 32; i > 0; i /= 2) {
+    BARRIER
+    if (t < i) s[t] += s[t + i];
+  }
+  if (t == 0) out[blockIdx.x] = s[0];
+}
+int main() {
+  float h[64], *x, *o;
+  for (int i = 0; i < 64; i++) h[i] = i;
+  cudaMalloc(&x, sizeof h); cudaMalloc(&o, sizeof h); cudaMemcpy(x, h, sizeof h, cudaMemcpyHostToDevice);
+  for (int again = 0; again < 3; again++) sum<<<BLOCKS, 64>>>(x, o, 64 - again);
+  cudaMemcpy(h, o, 4, cudaMemcpyDeviceToHost);
+  printf("%g", h[0]); cudaFree(x); cudaFree(o);
+}
+"""
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_a_small_kernel_that_there_is_no_time_to_interpret_is_checked_for_races(tmp_path, blocks):
+    """A program's last kernels, behind large ones that used up the interpreter's seconds."""
+    path = tmp_path / "p.cu"
+    text = LATE.replace("BLOCKS", str(blocks))
+    path.write_text(text.replace("BARRIER", "__syncthreads();"))
+    right = run_program(path, [], Options(interpret=0.0), capture=True)
+    assert (right.output, right.findings) == ("1891", [])
+    path.write_text(text.replace("BARRIER", ""))
+    found = run_program(path, [], Options(interpret=0.0), capture=True).faults
+    assert {(f.kind.value, f.array) for f in found} == {("race", "s")}

@@ -36,6 +36,7 @@ SCRATCH = 1 << 16  # bytes of the memory to which invalid accesses are redirecte
 LARGE = 1 << 30  # bytes of a block above which it is not checked for being initialised
 VOLATILE = re.compile(r"(?<!asm )(?<!asm__ )\bvolatile\b")  # of a variable; that of `asm volatile` says nothing
 INSTRUMENTED_THREADS = 4096  # of a launch that the interpreter cannot run: checked for races
+FEW_BLOCKS = 2  # that are run without optimising their code
 PARTS = 100  # of a launch, between which progress is shown
 MAX_REPORTED = 100_000  # invalid accesses of a program; later ones are redirected without a report
 
@@ -108,7 +109,7 @@ class CompiledKernel:
         for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
             s.memory.put(_address(s, name), struct.pack("<3I", *sizes))
         work = None
-        level = 0 if instrumented == 1 < geometry.blocks else 2  # optimising would take longer than running one block
+        level = 0 if instrumented <= FEW_BLOCKS else 2  # optimising would take longer than running them
         counting = self.instrumented(level) if instrumented else None
         if counting:
             reset_counters(s.program)

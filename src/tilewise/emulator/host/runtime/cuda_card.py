@@ -153,6 +153,7 @@ class Card:
     inputs: dict[int, tuple[str, bool]] = field(default_factory=dict)  # arrays copied to the card: name, is constant
     compiled: dict[Any, Any] = field(default_factory=dict)  # compiled kernels, or why they cannot be compiled
     interpreted: float = 0.0  # estimated seconds that the interpreter has taken
+    race_checked: set[int] = field(default_factory=set)  # kernels, by id, of which blocks were checked for races
     running: RunningKernel = field(default_factory=RunningKernel)
     progress: str = ""  # of the running launch, for the status line
     phrase: Any = None  # which of a kernel's findings are reported, with their sentences

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.emulator.host.runtime import cuda_card as codes
-from tilewise.emulator.host.runtime.compiled_kernel import INSTRUMENTED_THREADS, CompiledKernel, compiled
+from tilewise.emulator.host.runtime.compiled_kernel import FEW_BLOCKS, INSTRUMENTED_THREADS, CompiledKernel, compiled
 from tilewise.emulator.host.runtime.cuda_arguments import Arguments, pointed_blocks
 from tilewise.emulator.host.runtime.memory import HOST_AND_CARD, describe
 from tilewise.emulator.host.runtime.session import Session
@@ -107,6 +107,7 @@ def interpret(run: KernelRun, given: Arguments, values: dict[str, Any], blocks: 
         blocks,
     )  # fmt: skip
     given.dynamic = run.program.dynamic(run.shared)
+    s.cuda.race_checked.add(id(run.site.kernel))
     try:
         made = execute(machine)
         made.statements = made.steps * geometry.threads * (geometry.blocks if blocks is None else len(blocks))
@@ -186,10 +187,13 @@ def _run_compiled_blocks(run: KernelRun, ranges: list[tuple[int, int]], sampled:
 
 def _instrumented_blocks(run: KernelRun) -> int:
     """How many blocks are run instrumented, to find races and count work: as many as have INSTRUMENTED_THREADS if the
-    interpreter does not support the kernel, else one of a large grid."""
+    interpreter does not support the kernel, few if it had no time for any launch of it, else one of a large grid."""
+    blocks, seen = run.geometry.blocks, run.s.cuda.race_checked
+    fresh = id(run.site.kernel) not in seen
+    seen.add(id(run.site.kernel))
     if run.program is None:
-        return min(run.geometry.blocks, max(1, INSTRUMENTED_THREADS // run.geometry.threads))
-    return int(run.geometry.blocks >= COUNTED_BLOCKS)
+        return min(blocks, max(1, INSTRUMENTED_THREADS // run.geometry.threads))
+    return min(blocks, FEW_BLOCKS) if fresh else int(blocks >= COUNTED_BLOCKS)
 
 
 def mark_changed(run: KernelRun) -> None:
