@@ -137,6 +137,7 @@ def test_ddp_of_one_rank(seed, tmp_path):
         close(step(wrapped, x), expected)
         tw.torch.unpatch(wrapped)
         assert type(model.head) is torch.nn.Linear
+        del wrapped  # its reducer, as the group's last owner, would join gloo's threads while it holds Python's lock
     finally:
         torch.distributed.destroy_process_group()
 
