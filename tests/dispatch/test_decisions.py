@@ -91,6 +91,7 @@ def test_what_no_table_holds_has_no_answer(function):
     assert [table(bytes(8), x) for x in (3, 3, 4)] == [None] * 3
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(
     ("dtype", "semiring"),

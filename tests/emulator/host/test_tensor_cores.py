@@ -109,6 +109,7 @@ KERNEL = """__global__ void k{number}(const unsigned char* A, const unsigned cha
 """
 
 
+@pytest.mark.slow  # every shape in one program; the package's own kernels execute theirs by default
 def test_every_shape_of_mma(tmp_path):
     """Sums of small integers are exact in every type; those of 8 bits use all of them."""
     rng = np.random.default_rng(next_seed() % 2**32)
