@@ -6,9 +6,12 @@ import time
 
 import pytest
 
+from tilewise.emulator.host.lower.tables import table_bytes
 from tilewise.emulator.host.options import Options
 from tilewise.emulator.host.process import run_program
 from tilewise.emulator.host.running import build
+from tilewise.emulator.parse import tree
+from tilewise.emulator.parse.types import INT, Array
 from tilewise.errors import TilewiseError
 
 pytestmark = pytest.mark.drawn(6)  # each program is compiled in a process, 0.2 to 2 s
@@ -119,3 +122,10 @@ def test_runtime_calls_check_the_time_limit(tmp_path, monkeypatch):
     assert None in {call() for _ in range(100)}
     assert ends[0][:2] == (4, "limit")
     assert ends[0][2].startswith("the program took longer than 0.5 s")
+
+
+@pytest.mark.parametrize(("length", "taken"), [(64, True), (1 << 33, False)])
+def test_a_table_is_made_of_arrays_that_the_text_holds(length, taken):
+    """Of 32 GB with 40 values it took the memory before the array could be refused."""
+    init = tree.Braces([tree.Number(i, INT) for i in range(40)], [None] * 40)
+    assert (table_bytes(Array(INT, length), init) is not None) == taken

@@ -10,13 +10,19 @@ from tilewise.emulator.parse import tree, types
 from tilewise.emulator.parse.types import Array, Scalar, Type, innermost
 
 LEAST = 32  # numbers
+MOST = 1 << 26  # bytes: of a larger array the text holds a part only
 NOT_TAKEN = -(1 << 40)
 
 
 def table_bytes(array: Array, init: tree.Braces) -> bytes | None:
     """The array's bytes; None if it is short, or something is no number that its type holds."""
     element = innermost(array)
-    if not isinstance(element, Scalar) or element.kind not in ("int", "float") or isinstance(element, types.Enum):
+    if (
+        not isinstance(element, Scalar)
+        or element.kind not in ("int", "float")
+        or isinstance(element, types.Enum)
+        or array.size > MOST
+    ):
         return None
     values = np.zeros(array.size // element.size, f"{_letter(element)}{element.size}")
     return values.tobytes() if _fill(values, array, init) >= LEAST else None

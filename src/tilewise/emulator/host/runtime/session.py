@@ -166,6 +166,8 @@ class Session:
         return ""
 
     def _document(self, status: int, ended: str, message: str) -> dict[str, Any]:
+        # copies: at a limit the program's thread still adds to its last launch
+        launches: list[dict[str, Any]] = self.cuda.launches if self.cuda is not None else []
         for finding in self.faults.all():
             finding.message, finding.hint = strip_file_numbers(finding.message), strip_file_numbers(finding.hint)
             finding.evidence = strip_file_numbers(finding.evidence)
@@ -173,7 +175,7 @@ class Session:
             "status": status, "ended": ended, "message": strip_file_numbers(message),
             "findings": [f.to_json() for f in self.faults.all()],
             "notes": [strip_file_numbers(note) for note in self.faults.notes],
-            "launches": self.cuda.launches[:MAX_REPORTED_LAUNCHES] if self.cuda is not None else [],
+            "launches": [dict(launch) for launch in launches[:MAX_REPORTED_LAUNCHES]],
             "open_line": not self.console.ended_line,
             "wanted": self.wanted,
             "sandbox": self.sandbox,
