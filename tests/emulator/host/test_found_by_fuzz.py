@@ -129,3 +129,14 @@ def test_a_table_is_made_of_arrays_that_the_text_holds(length, taken):
     """Of 32 GB with 40 values it took the memory before the array could be refused."""
     init = tree.Braces([tree.Number(i, INT) for i in range(40)], [None] * 40)
     assert (table_bytes(Array(INT, length), init) is not None) == taken
+
+
+def test_what_is_found_until_a_limit_is_reported(tmp_path):
+    """The program's thread goes on finding faults while another one lists them."""
+    path = tmp_path / "program.cu"
+    path.write_text("""#include <cstdlib>
+#include <cstring>
+int main() { for (;;) { char* q = (char*)malloc(65536 << 20); memset(q, 1, 1 << 1000); } }
+""")
+    report = run_program(path, options=Options(seconds=1.0, wall=20.0), capture=True)
+    assert (report.ended, bool(report.findings)) == ("limit", True), report.message
