@@ -17,6 +17,7 @@ from tilewise.emulator.machine.formatting import format_quickly, formatted, pyth
 from tilewise.errors import LimitError
 
 MAX_ARGUMENTS = 1 << 16  # of a call of vprintf
+PIECE = 1 << 20  # bytes that are copied at once
 
 
 class Stream:
@@ -237,7 +238,8 @@ def fread(s: Session, to: int, size: int, count: int, stream: int) -> int:
 @runtime("fwrite")
 def fwrite(s: Session, source: int, size: int, count: int, stream: int) -> int:
     if readable(s, source, size * count):
-        write(s, stream, s.memory.view(source, size * count).tobytes())
+        for at in range(0, size * count, PIECE):  # the limit of output ends the run before all of it is copied
+            write(s, stream, s.memory.view(source + at, min(PIECE, size * count - at)).tobytes())
     return count
 
 
