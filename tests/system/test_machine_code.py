@@ -12,7 +12,6 @@ from seeds import next_seed
 from tilewise.system import machine_code
 from tilewise.system.builtin_call import compiled_functions, native_calls
 from tilewise.system.machine_code import INFINITE, LARGEST, Formula, Row, Rows, translated
-from tilewise.system.python_to_llvm import DECLARED
 
 SHARE, SEVEN = 0.3, 7
 
@@ -55,7 +54,7 @@ def in_machine_code(function):
     pytest.importorskip("llvmlite")
     made = Formula(function)
     machine_code._formulas.remove(made)
-    made.use(*compiled_functions(DECLARED + translated(function), ["least.0"]))
+    made.use(*compiled_functions(translated([function]), ["least.0"]))
     return made
 
 

@@ -16,7 +16,7 @@ from threading import Thread
 from tilewise.errors import UsageError
 from tilewise.system.builtin_call import builtin, compiled_functions, native_calls
 from tilewise.system.llvm_lock import LLVM
-from tilewise.system.python_to_llvm import DECLARED, Translation
+from tilewise.system.python_to_llvm import DECLARED, Module
 
 LARGEST = 2**52
 PATIENCE = 40  # calls in Python before compiling pays
@@ -86,9 +86,9 @@ def compile_formulas() -> None:
         if not waiting:
             return
         names = [f"least.{number}" for number in range(len(waiting))]
-        texts = (translated(formula.function, number) for number, formula in enumerate(waiting))
+        text = translated([formula.function for formula in waiting])
         try:
-            addresses = compiled_functions(DECLARED + "\n".join(texts), names, kept=True)
+            addresses = compiled_functions(text, names, kept=True)
         except (ImportError, RuntimeError, OSError, AttributeError, UsageError):
             return  # Python gives the same values
         for formula, least in zip(waiting, addresses, strict=True):
@@ -106,9 +106,12 @@ def compile_in_background() -> None:
 _threads: list[Thread] = []
 
 
-def translated(function: Callable[..., float], number: int = 0) -> str:
-    """The LLVM text of `least.number(rows, count, width, given, answer)` for a formula."""
-    return Translation(function, f"formula.{number}").text() + LEAST.replace("NUMBER", str(number))
+def translated(functions: Sequence[Callable[..., float]]) -> str:
+    """The LLVM text of `least.0(rows, count, width, given, answer)` and so on for formulas."""
+    module = Module()
+    made = [module.function(function).name for function in functions]
+    least = [LEAST.replace("NUMBER", str(number)).replace("FORMULA", name) for number, name in enumerate(made)]
+    return DECLARED + module.text() + "".join(least)
 
 
 LEAST = """
@@ -124,7 +127,7 @@ next:
 evaluate:
   %skip = mul i64 %i, %width
   %row = getelementptr double, ptr %rows, i64 %skip
-  %value = call double @formula.NUMBER(ptr %row, ptr %given)
+  %value = call double FORMULA(ptr %row, ptr %given)
   %below = fcmp olt double %value, %least
   %better = select i1 %below, i64 %i, i64 %best
   %lower = select i1 %below, double %value, double %least

@@ -1,57 +1,133 @@
 """Compile a numeric Python function from its syntax tree to LLVM text: the same bits, with nothing reordered.
 
-A small subset, on purpose: assignments, if, for … in range, return, arithmetic, comparisons, min, max, sqrt, log2, erf,
-and calls of annotated functions of the same module. Integers have 64 bits, floats are doubles.
+A small subset, on purpose: assignments, if, for … in range, return, arithmetic, comparisons, min, max, abs, gcd, sqrt,
+log2, exp, erf, tuples of numbers as results, whole numbers of objects (a problem's extents), and calls of annotated
+functions of the same module. Integers have 64 bits, floats are doubles.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import math
 import struct
-import textwrap
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 DECLARED = "declare double @llvm.sqrt.f64(double)\ndeclare double @pow(double, double)\n"
-DECLARED += "declare double @log2(double)\ndeclare double @erf(double)\n"
-INTEGER, FLOAT, TRUTH, TABLE = "i64", "double", "i1", "ptr"
+DECLARED += "declare double @log2(double)\ndeclare double @exp(double)\ndeclare double @erf(double)\n"
+DECLARED += """
+define private i64 @gcd(i64 %a, i64 %b) {
+entry:
+  br label %test
+test:
+  %x = phi i64 [ %a, %entry ], [ %y, %step ]
+  %y = phi i64 [ %b, %entry ], [ %rest, %step ]
+  %done = icmp eq i64 %y, 0
+  br i1 %done, label %found, label %step
+step:
+  %rest = srem i64 %x, %y
+  br label %test
+found:
+  %minus = sub i64 0, %x
+  %below = icmp slt i64 %x, 0
+  %size = select i1 %below, i64 %minus, i64 %x
+  ret i64 %size
+}
+"""
+INTEGER, FLOAT, TRUTH, TABLE, OBJECT = "i64", "double", "i1", "ptr", "object"
 ARITHMETIC = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
+NUMBERS = {"int": INTEGER, "float": FLOAT, "bool": INTEGER}  # of a named tuple, by their annotations
 COMPARED = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 
 
 class Register(NamedTuple):
     name: str
     kind: str
+    path: tuple[str, ...] = ()  # of an OBJECT: the attributes that lead to it
+
+
+class Attributes:
+    """The numbers of objects that functions read, by the path of attributes: each has a place in a vector."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, int] = {}
+
+    def place(self, path: tuple[str, ...]) -> int:
+        return self.places.setdefault(".".join(path), len(self.places))
+
+
+class Module:
+    """Functions translated together: each once, and once more for each other path of the objects it is called with."""
+
+    def __init__(self) -> None:
+        self.attributes = Attributes()
+        self._made: dict[tuple[Any, ...], Translation] = {}
+
+    def function(self, function: Callable[..., Any], paths: tuple[tuple[str, ...], ...] = ()) -> Translation:
+        """`paths`: of its objects, in order."""
+        made = self._made.get((function, paths))
+        if made is None:
+            name = f"{function.__module__}.{function.__qualname__}.{len(self._made)}"
+            made = self._made[function, paths] = Translation(self, function, name, paths)
+        return made
+
+    def text(self) -> str:
+        return "\n".join(made.text for made in self._made.values())
 
 
 class Translation:
-    """The text of one function and of the functions it calls; arguments and results are integers and floats."""
+    """The text of one function; arguments and results are integers and floats. A `Row` or a tuple of numbers is in
+    memory, and so is a function's that is a result; any other object's numbers are in the vector of `Attributes`."""
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-        assert isinstance(tree, ast.FunctionDef)
-        self._body, self._name, self._globals = tree.body, name, function.__globals__
-        self._result = _kind(tree.returns)
-        self._parameters = [(argument.arg, _kind(argument.annotation)) for argument in tree.args.args]
+    def __init__(
+        self, module: Module, function: Callable[..., Any], name: str, paths: tuple[tuple[str, ...], ...]
+    ) -> None:
+        tree = _definition(function)
+        self._module, self.name, self._globals = module, f'@"{name}"', function.__globals__
+        self.result = self._kind(tree.returns)
+        self.parameters = [(argument.arg, self._kind(argument.annotation)) for argument in tree.args.args]
+        objects = [name for name, kind in self.parameters if kind == OBJECT]
+        self._paths = dict(zip(objects, paths or [()] * len(objects), strict=True))
+        self._fields = {
+            argument.arg: fields for argument in tree.args.args if (fields := self._fields_of(argument.annotation))
+        }
         self._emitted: list[str] = []
         self._variables: dict[str, str] = {}  # variable → type
-        self._called: dict[str, Translation] = {}
         self._count = 0
+        self.length = 0  # of a result in memory
+        self.text = self._text(tree.body)
 
-    def text(self) -> str:
-        for name, kind in self._parameters:
-            if kind != TABLE:
+    def _text(self, body: list[ast.stmt]) -> str:
+        for name, kind in self.parameters:
+            if kind not in (TABLE, OBJECT):
                 self._store(ast.Name(name, ast.Store()), Register(f"%{name}", kind))
-        self._block(self._body)
-        body = "\n".join(self._emitted)
+        self._block(body)
+        emitted = "\n".join(self._emitted)
         held = "\n".join(f"  %v.{name} = alloca {kind}" for name, kind in self._variables.items())
-        given = ", ".join(f"{kind} %{name}" for name, kind in self._parameters)
-        nothing = "0" if self._result == INTEGER else "0x7FF0000000000000"
-        called = "".join(other.text() for other in self._called.values())
-        head = f"define private {self._result} @{self._name}({given}) {{"
-        return f"{called}{head}\n{held}\n{body}\n  ret {self._result} {nothing}\n}}\n"
+        given = ", ".join(f"{'ptr' if kind == OBJECT else kind} %{name}" for name, kind in self.parameters)
+        if self.result == TABLE:
+            head, last = f"define private void {self.name}({given}, ptr %result) {{", "ret void"
+        else:
+            nothing = {INTEGER: "0", TRUTH: "false", FLOAT: "0x7FF0000000000000"}[self.result]
+            head, last = f"define private {self.result} {self.name}({given}) {{", f"ret {self.result} {nothing}"
+        return f"{head}\n{held}\n{emitted}\n  {last}\n}}\n"
+
+    def _kind(self, annotation: ast.expr | None) -> str:
+        assert isinstance(annotation, ast.Name), "a translated function annotates its parameters and its result"
+        simple = {"int": INTEGER, "float": FLOAT, "bool": TRUTH, "Row": TABLE}.get(annotation.id)
+        return simple or (TABLE if self._fields_of(annotation) else OBJECT)
+
+    def _fields_of(self, annotation: ast.expr | None) -> dict[str, tuple[int, str]]:
+        """Of a named tuple of numbers: the place and the kind of each."""
+        assert isinstance(annotation, ast.Name)
+        made: Any = self._globals.get(annotation.id)
+        kinds = {name: str(made.__annotations__[name]) for name in getattr(made, "_fields", ())}
+        if not set(kinds.values()) <= NUMBERS.keys():
+            return {}
+        return {name: (at, NUMBERS[kind]) for at, (name, kind) in enumerate(kinds.items())}
 
     def _block(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
@@ -79,11 +155,43 @@ class Translation:
 
     def _Return(self, node: ast.Return) -> None:
         assert node.value is not None
-        value = self._value(node.value)
-        value = self._as_float(value) if self._result == FLOAT else value
-        assert value.kind == self._result
-        self._emit(f"ret {self._result} {value.name}")
+        if self.result == TABLE:
+            length = self._into_memory(node.value, 0)
+            assert self.length in (0, length), f"{self.name} has two lengths"
+            self.length = length
+            self._emit("ret void")
+        else:
+            value = self._value(node.value)
+            value = self._as_float(value) if self.result == FLOAT else value
+            value = Register(self._truth_of(value).name, TRUTH) if self.result == TRUTH else value
+            assert value.kind == self.result
+            self._emit(f"ret {self.result} {value.name}")
         self._label(self._fresh("behind"))
+
+    def _into_memory(self, node: ast.expr, at: int) -> int:
+        """Store a tuple of numbers as the result, from a place on; the place behind it."""
+        if isinstance(node, ast.Starred):
+            return self._into_memory(node.value, at)
+        if isinstance(node, ast.Tuple):
+            for one in node.elts:
+                at = self._into_memory(one, at)
+            return at
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            called = self._globals.get(node.func.id)
+            if hasattr(called, "_fields"):
+                assert not node.keywords, "numbers of a named tuple are given in order"
+                return self._into_memory(ast.Tuple(node.args), at)
+            if inspect.isfunction(called) and _definition(called).returns is not None:
+                other, given = self._called(node)
+                if other.result == TABLE:
+                    self._emit(f"call void {other.name}({given}, ptr {self._place('result', at)})")
+                    return at + other.length
+        value = self._as_float(self._value(node))
+        self._emit(f"store double {value.name}, ptr {self._place('result', at)}")
+        return at + 1
+
+    def _place(self, vector: str, at: int | str) -> str:
+        return self._instruction("ptr", f"getelementptr double, ptr %{vector}, i64 {at}").name
 
     def _If(self, node: ast.If) -> None:
         yes, no, after = (self._fresh(name) for name in ("yes", "no", "after"))
@@ -126,32 +234,51 @@ class Translation:
         return _constant(node.value)
 
     def _of_Name(self, node: ast.Name) -> Register:
-        if (node.id, TABLE) in self._parameters:
+        if (node.id, TABLE) in self.parameters:
             return Register(f"%{node.id}", TABLE)
+        if node.id in self._paths:
+            return Register(f"%{node.id}", OBJECT, self._paths[node.id])
         kind = self._variables.get(node.id)
         if kind is None:
             return _constant(self._globals[node.id])
         return self._instruction(kind, f"load {kind}, ptr %v.{node.id}")
 
     def _of_Attribute(self, node: ast.Attribute) -> Register:
-        assert isinstance(node.value, ast.Name)
-        return _constant(getattr(self._globals[node.value.id], node.attr))
+        """A number of a named tuple, of an object, or of a constant."""
+        if isinstance(node.value, ast.Name) and node.value.id in self._fields:
+            at, kind = self._fields[node.value.id][node.attr]
+            return self._loaded(node.value.id, at, kind)
+        base: ast.expr = node
+        path = list[str]()
+        while isinstance(base, ast.Attribute):
+            path.insert(0, base.attr)
+            base = base.value
+        assert isinstance(base, ast.Name)
+        if base.id in self._paths:
+            return self._loaded(base.id, self._module.attributes.place((*self._paths[base.id], *path)), INTEGER)
+        value = self._globals[base.id]
+        for name in path:
+            value = getattr(value, name)
+        return _constant(value)
 
     def _of_Subscript(self, node: ast.Subscript) -> Register:
         assert isinstance(node.value, ast.Name)
-        at = self._value(node.slice)
-        place = self._instruction("ptr", f"getelementptr double, ptr %{node.value.id}, i64 {at.name}")
-        return self._instruction(FLOAT, f"load double, ptr {place.name}")
+        assert (node.value.id, TABLE) in self.parameters, f"{node.value.id} has no numbers in memory"
+        return self._loaded(node.value.id, self._value(node.slice).name, FLOAT)
+
+    def _loaded(self, vector: str, at: int | str, kind: str) -> Register:
+        value = self._instruction(FLOAT, f"load double, ptr {self._place(vector, at)}")
+        return self._instruction(INTEGER, f"fptosi double {value.name} to i64") if kind == INTEGER else value
 
     def _of_UnaryOp(self, node: ast.UnaryOp) -> Register:
         if isinstance(node.op, ast.Not):
             return self._instruction(TRUTH, f"xor i1 {self._truth(node.operand).name}, true")
         assert isinstance(node.op, ast.USub)
-        of = self._value(node.operand)
+        of = self._number(self._value(node.operand))
         return self._instruction(of.kind, f"fneg double {of.name}" if of.kind == FLOAT else f"sub i64 0, {of.name}")
 
     def _of_BinOp(self, node: ast.BinOp) -> Register:
-        left, right = self._value(node.left), self._value(node.right)
+        left, right = self._number(self._value(node.left)), self._number(self._value(node.right))
         if isinstance(node.op, ast.FloorDiv | ast.Mod):
             assert left.kind == right.kind == INTEGER, "// and % take integers only"
             return self._integer_division(left, right, isinstance(node.op, ast.Mod))
@@ -189,7 +316,7 @@ class Translation:
         tests = [ast.Compare(a, [op], [b]) for a, op, b in zip(sides, node.ops, sides[1:], strict=False)]
         if len(tests) > 1:
             return self._of_BoolOp(ast.BoolOp(ast.And(), list[ast.expr](tests)))
-        left, right = self._value(node.left), self._value(node.comparators[0])
+        left, right = self._number(self._value(node.left)), self._number(self._value(node.comparators[0]))
         code = COMPARED[type(node.ops[0])]
         if left.kind == right.kind == INTEGER:
             signed = code if code in ("eq", "ne") else f"s{code}"
@@ -228,34 +355,50 @@ class Translation:
 
     def _of_Call(self, node: ast.Call) -> Register:
         assert isinstance(node.func, ast.Name)
-        values = [self._value(one) for one in node.args]
+        if node.func.id not in BUILTIN:
+            other, given = self._called(node)
+            assert other.result != TABLE, "a tuple of numbers is a result alone"
+            return self._instruction(other.result, f"call {other.result} {other.name}({given})")
+        values = [self._number(self._value(one)) for one in node.args]
         if node.func.id == "int":
             (one,) = values
             return one if one.kind == INTEGER else self._instruction(INTEGER, f"fptosi double {one.name} to i64")
         if node.func.id == "float":
             return self._as_float(values[0])
-        if node.func.id in ("log2", "erf"):  # C's own, which Python calls too
+        if node.func.id == "abs":
+            minus = f"fneg double {values[0].name}" if values[0].kind == FLOAT else f"sub i64 0, {values[0].name}"
+            return self._extreme("max", values[0], self._instruction(values[0].kind, minus))
+        if node.func.id == "gcd":
+            best = values[0]
+            for one in values[1:]:
+                best = self._instruction(INTEGER, f"call i64 @gcd(i64 {best.name}, i64 {one.name})")
+            return best
+        if node.func.id in ("log2", "exp", "erf"):  # C's own, which Python calls too
             return self._instruction(FLOAT, f"call double @{node.func.id}(double {self._as_float(values[0]).name})")
         if node.func.id == "sqrt":
             return self._instruction(FLOAT, f"call double @llvm.sqrt.f64(double {self._as_float(values[0]).name})")
-        if node.func.id not in ("min", "max"):
-            return self._of_function(node.func.id, values)
         best = values[0]
-        for other in values[1:]:
-            best = self._extreme(node.func.id, best, other)
+        for one in values[1:]:
+            best = self._extreme(node.func.id, best, one)
         return best
 
-    def _of_function(self, name: str, values: list[Register]) -> Register:
-        """Of the same module, with annotations."""
-        if name not in self._called:
-            self._called[name] = Translation(self._globals[name], f"{self._name}.{name}")
-        other = self._called[name]
-        values = [
-            self._as_float(value) if kind == FLOAT else value
-            for value, (_, kind) in zip(values, other._parameters, strict=True)
-        ]
-        given = ", ".join(f"{value.kind} {value.name}" for value in values)
-        return self._instruction(other._result, f"call {other._result} @{other._name}({given})")
+    def _called(self, node: ast.Call) -> tuple[Translation, str]:
+        """A function of this module or imported to it, with annotations, and the text of its arguments."""
+        assert isinstance(node.func, ast.Name)
+        values = [self._value(one) for one in node.args]
+        paths = tuple(value.path for value in values if value.kind == OBJECT)
+        other = self._module.function(inspect.unwrap(self._globals[node.func.id]), paths)
+        given = list[str]()
+        for value, (_, kind) in zip(values, other.parameters, strict=True):
+            if kind == FLOAT:
+                value = self._as_float(value)
+            elif kind == TRUTH:
+                value = self._truth_of(value)
+            elif kind == INTEGER:
+                value = self._number(value)
+            assert value.kind == kind
+            given.append(f"{'ptr' if kind == OBJECT else kind} {value.name}")
+        return other, ", ".join(given)
 
     def _extreme(self, name: str, left: Register, right: Register) -> Register:
         """min or max as in Python: the first operand where neither compares beyond the other."""
@@ -270,12 +413,17 @@ class Translation:
     # helpers
 
     def _truth(self, node: ast.expr) -> Register:
-        value = self._value(node)
+        return self._truth_of(self._value(node))
+
+    def _truth_of(self, value: Register) -> Register:
         if value.kind == TRUTH:
             return value
         if value.kind == INTEGER:
             return self._instruction(TRUTH, f"icmp ne i64 {value.name}, 0")
         return self._instruction(TRUTH, f"fcmp une double {value.name}, 0x0000000000000000")
+
+    def _number(self, value: Register) -> Register:
+        return self._instruction(INTEGER, f"zext i1 {value.name} to i64") if value.kind == TRUTH else value
 
     def _as_float(self, value: Register) -> Register:
         if value.kind == INTEGER:
@@ -306,9 +454,24 @@ class Translation:
         self._emitted.append(f"{name}:")
 
 
-def _kind(annotation: ast.expr | None) -> str:
-    assert isinstance(annotation, ast.Name), "a translated function annotates its parameters and its result"
-    return {"int": INTEGER, "float": FLOAT, "Row": TABLE}[annotation.id]
+BUILTIN = {"int", "float", "abs", "gcd", "log2", "exp", "erf", "sqrt", "min", "max"}
+
+
+@lru_cache(maxsize=256)
+def _definition(function: Callable[..., Any]) -> ast.FunctionDef:
+    """The syntax tree of a function, from its first line to the last one with code."""
+    code = function.__code__
+    first, last = code.co_firstlineno, max(line for *_, line in code.co_lines() if line)
+    text = linecache.getlines(code.co_filename, function.__globals__)
+    while last <= len(text):
+        try:
+            tree = ast.parse("".join(text[first - 1 : last])).body[0]
+        except SyntaxError:  # closing brackets have no code
+            last += 1
+        else:
+            assert isinstance(tree, ast.FunctionDef)
+            return tree
+    raise OSError(f"{code.co_filename} has no {function.__name__}")
 
 
 def _constant(value: Any) -> Register:
