@@ -15,10 +15,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
 from tilewise.algebra.dtypes import Array
-from tilewise.errors import DtypeError, FileError, ShapeError
+from tilewise.arrays.address import address
+from tilewise.errors import DtypeError, FileError, ShapeError, TilewiseError
 from tilewise.system.imported import imported
 
 MS_ASYNC = 1  # msync on Linux and macOS: starts no write, and fails on a range with an unmapped page
@@ -66,6 +66,35 @@ def owned(array: Array) -> bool:
     return base is None or (type(base) is np.ndarray and base.base is None and base.flags.owndata)
 
 
+def held(array: Array, role: str) -> bool:
+    """Whether an array is within its memory now. Views of files and of other libraries' arrays are tested each time."""
+    if owned(array):
+        return True
+    try:
+        check_extent(array, role)
+    except TilewiseError:
+        return False
+    return True
+
+
+def writable(out: Array) -> bool:
+    """Whether a kernel may write to an array: cells of a strided view that NumPy did not make may share memory."""
+    flags = out.flags
+    return flags.writeable and (owned(out) or (flags.forc and held(out, "out")))
+
+
+def byte_bounds(array: Array) -> tuple[int, int]:
+    """The first and past-the-last address of the elements of an array that is not empty, as NumPy's function, which
+    takes two microseconds more."""
+    low = high = address(array)
+    for n, stride in zip(array.shape, array.strides, strict=True):
+        if stride < 0:
+            low += (n - 1) * stride
+        else:
+            high += (n - 1) * stride
+    return low, high + array.itemsize
+
+
 def check_extent(array: Array, role: str) -> None:
     """Refuse an array that exceeds its memory."""
     if not array.size or owned(array):
@@ -101,23 +130,23 @@ def _bounds(owner: Any) -> tuple[int, int] | None:
         whole = np.frombuffer(owner, np.uint8)
     except (TypeError, ValueError, BufferError):
         return None
-    return whole.ctypes.data, whole.ctypes.data + whole.nbytes
+    return byte_bounds(whole) if whole.size else (address(whole), address(whole))
 
 
 def _check_file(array: Array, owner: Any, low: int, high: int, role: str) -> None:
     """Refuse a mapped file that was truncated: an access past its end raises a signal."""
-    held: Any = owner.obj if isinstance(owner, memoryview) else owner
-    if not isinstance(held, mmap.mmap):
+    mapping_of_file: Any = owner.obj if isinstance(owner, memoryview) else owner
+    if not isinstance(mapping_of_file, mmap.mmap):
         return
     mapping: Any = array
     while isinstance(mapping, np.ndarray) and not isinstance(mapping, np.memmap):
         mapping = mapping.base
     if not isinstance(mapping, np.memmap):
         return
-    start = np.frombuffer(held, np.uint8).ctypes.data
+    start = address(np.frombuffer(mapping_of_file, np.uint8))
     begins = mapping.offset - mapping.offset % mmap.ALLOCATIONGRANULARITY
     try:
-        there = held.size() - begins
+        there = mapping_of_file.size() - begins
     except (OSError, ValueError):
         return
     if high - start > there:

@@ -4,7 +4,7 @@ The key of matrices and vectors with no keywords, or with `out=` alone, is the b
 and strides, which takes a seventh of the time that Python needs. An `out` in such a key owns its memory and is neither
 operand, and they own theirs: it can be written directly. Other keywords are read from their dictionary in the same way.
 The fields are NumPy's stable C interface; they are compared with a few arrays once. Everything else, and every other
-Python, uses `numpy_signature`.
+Python, uses `numpy_signature`, which tests memory of another owner in each call.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.arrays.extent import owned
+from tilewise.arrays.extent import held
 from tilewise.arrays.numpy_signature_text import NO_AXIS, SLOTS_WITH_OUT, signature_text
 from tilewise.core.options import UNPREPARED_ON_HOST, Key, keywords_key
 from tilewise.system.builtin_call import compiled, made_builtin, native_calls
 
+CLASSES = (np.ndarray, np.memmap)  # with the same fields
 BESIDE: dict[type, Callable[[Any, Any, Any], Key | None]] = {}  # signatures of a NumPy M with an N of another class
 
 
 def numpy_signature(M: Any, N: Any, keywords: Any) -> Key | None:
-    """Everything about a call but its addresses; None where memory must be checked against its owner each time."""
-    if N.__class__ is not np.ndarray:
+    """Everything about a call but its addresses; None where an operand is not within its memory."""
+    if N.__class__ not in CLASSES:
         other = BESIDE.get(N.__class__)
         return None if other is None else other(M, N, keywords)
-    if not ((M.base is None or owned(M)) and (N.base is None or owned(N))):
+    if not ((M.base is None or held(M, "M")) and (N.base is None or held(N, "N"))):
         return None
     if not keywords:
         return (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype)
@@ -37,7 +38,7 @@ def numpy_signature(M: Any, N: Any, keywords: Any) -> Key | None:
 
 
 def _numpy_array(x: Any) -> Key | None:
-    return (x.shape, x.strides, x.dtype) if x.__class__ is np.ndarray else None
+    return (x.shape, x.strides, x.dtype) if x.__class__ in CLASSES else None
 
 
 @lru_cache(maxsize=1)
@@ -66,7 +67,7 @@ def _reads_right(quick: Callable[[Any, Any, Any], Any]) -> bool:
     foreign, stack, v = np.frombuffer(bytearray(4), np.int8).reshape(2, 2), np.empty((2, 3, 5)), A[0, ::2]
     values = (id(v.dtype), id(A.dtype), *v.shape, NO_AXIS, *v.strides, 0, *A.shape, *A.strides)
     vectors = quick(v, A, {}) == np.array(values, np.int64).tobytes()
-    return vectors and quick(stack, A, {}) == numpy_signature(stack, A, {}) and quick(A, foreign, {}) is None
+    return vectors and all(quick(x, y, {}) == numpy_signature(x, y, {}) for x, y in ((stack, A), (A, foreign)))
 
 
 def written_directly(key: Any) -> bool:

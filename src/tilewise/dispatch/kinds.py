@@ -80,7 +80,7 @@ class Kind:
         has M's layout transposed, whether both are one memory."""
         if LOG.isEnabledFor(logging.DEBUG) or self.target is not host_target():
             return None, None
-        on_numpy, mirrored = M.__class__ is np.ndarray, None
+        on_numpy, mirrored = isinstance(M, np.ndarray), None
         self.sizes += 1
         ready = self._looked_up(M, N, out) if self.sizes > FIRST_SIZES else None
         if ready is None:
@@ -103,7 +103,7 @@ class Kind:
 
     def _looked_up(self, M: Any, N: Any, out: Any) -> Ready | None:
         """By the table of decisions; None for stacks, and where it has no answer."""
-        shape_m, shape_n, on_numpy = M.shape, N.shape, M.__class__ is np.ndarray
+        shape_m, shape_n, on_numpy = M.shape, N.shape, isinstance(M, np.ndarray)
         of_m, of_n = (M.strides, N.strides) if on_numpy else (M.stride(), N.stride())
         if len(shape_m) > 2 or len(shape_n) > 2 or not (of_m and of_n):
             return None
@@ -137,7 +137,7 @@ class Kind:
     def _problem(self, M: Any, N: Any, out: Any, shape: ProductShape) -> Problem | None:
         """The problem; None where a layout cannot be read or written directly."""
         m, k, n, stack = shape.m, shape.k, shape.n, shape.stack
-        of_m, of_n = (_strides(M), _strides(N)) if M.__class__ is np.ndarray else (M.stride(), N.stride())
+        of_m, of_n = (_strides(M), _strides(N)) if isinstance(M, np.ndarray) else (M.stride(), N.stride())
         layout_p = row_major(m, n, stack) if out is None else self._layout_of(out, shape)
         if of_m is None or of_n is None or layout_p is None:
             return None
@@ -153,7 +153,7 @@ class Kind:
 
 
 def _fits(out: Any, shape: tuple[int, ...], dtype: Any) -> bool:
-    return out.__class__ is np.ndarray and out.shape == shape and out.dtype == dtype
+    return isinstance(out, np.ndarray) and out.shape == shape and out.dtype == dtype
 
 
 def _strides(x: np.ndarray[Any, np.dtype[Any]]) -> Sequence[int] | None:

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewise.arrays.extent import owned
-from tilewise.arrays.numpy_signature import quickest_signature, written_directly
+from tilewise.arrays.address import address
+from tilewise.arrays.extent import writable
+from tilewise.arrays.numpy_signature import CLASSES, numpy_signature, quickest_signature, written_directly
 from tilewise.backends.cpu.runtime import pool
-from tilewise.backends.cpu.runtime.address import address
 from tilewise.core.options import Key
 from tilewise.core.problem import Problem
 from tilewise.system.imported import imported
@@ -70,7 +70,7 @@ class ByMemory:
 
 def one_memory(M: Any, N: Any) -> bool:
     """Whether two arrays have the same address."""
-    if M.__class__ is np.ndarray:
+    if isinstance(M, np.ndarray):
         return address(M) == address(N)
     return bool(M.data_ptr() == N.data_ptr() if hasattr(M, "data_ptr") else M.data.ptr == N.data.ptr)
 
@@ -148,7 +148,7 @@ class MoreThanAProduct:
 
         converters: list[Any] = []
         for x, dtype, converted in zip((M, N), self.ready.kernel.dtypes, self.converted, strict=True):
-            if converted and (x.__class__ is not np.ndarray or x.dtype == dtype):
+            if converted and (not isinstance(x, np.ndarray) or x.dtype == dtype):
                 return None
             converters.append(narrowing_of(x, dtype) if converted else None)
         return OnHostWithMore(self, converters, (M.dtype, N.dtype))
@@ -175,7 +175,7 @@ class OnHostWithMore:
         if self._right is not None:
             N = self._right(N)
         if self._epilogue is not None:
-            if out is not None and not (out.flags.writeable and owned(out)):
+            if out is not None and not writable(out):
                 return None
             return self._epilogue(self._fresh(M, N), keywords.get("bias"), out)
         if out is not None and (self._scaling is not None or not ready.takes(out, M, N)):
@@ -270,8 +270,8 @@ SIGNATURES: dict[type, Signature] = {}
 def signature_for(array: Any) -> Signature | None:
     """The signature function of this array class; frameworks that are not imported are ignored."""
     kind = array.__class__
-    if kind is np.ndarray:
-        SIGNATURES[kind] = quickest_signature()
+    if kind in CLASSES:
+        SIGNATURES[kind] = quickest_signature() if kind is np.ndarray else numpy_signature
     torch, cupy = imported("torch"), imported("cupy")
     if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
         from tilewise.arrays.torch_exchange import CPU, CUDA

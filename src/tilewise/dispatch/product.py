@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.arrays.numpy_signature import CLASSES
 from tilewise.backends.cpu.runtime import pool
 from tilewise.core.options import GRADIENT_BYTE, Key, Options
 from tilewise.dispatch.bind import bind
@@ -44,7 +45,7 @@ def first_call(
     `matmul` that was called, for calls that this one is reduced to."""
     # a native signature without the gradient mark: no route takes such tensors
     signed = isinstance(key, bytes) and M.__class__ is not np.ndarray and not key[GRADIENT_BYTE]
-    on_host = M.is_cpu if signed else M.__class__ is np.ndarray is N.__class__
+    on_host = M.is_cpu if signed else M.__class__ in CLASSES and N.__class__ in CLASSES
     kind = _kind_of(M, N, keywords) if on_host and key is not None else None
     if key is not None and kind in KINDS:
         out = keywords.get("out")

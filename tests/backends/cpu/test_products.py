@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.backends.cpu.runtime.address import address
+from tilewise.arrays.address import address
 from tilewise.errors import DtypeError, UsageError
 
 EXACT = ("min_plus", "max_plus", "min_times", "max_times", "min_max", "max_min", "lor_land")

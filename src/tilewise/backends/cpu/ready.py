@@ -11,7 +11,9 @@ import numpy as np
 
 from tilewise.algebra.dtypes import Array
 from tilewise.algebra.no_edge import NoEdge, no_edge_of, run_encoded
-from tilewise.arrays.extent import owned
+from tilewise.arrays.address import address
+from tilewise.arrays.extent import writable
+from tilewise.arrays.numpy_signature import CLASSES
 from tilewise.backends.cpu.kernels.packed import PACKED
 from tilewise.backends.cpu.kernels.packed.model import MIRRORED, needs_block
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
@@ -21,7 +23,6 @@ from tilewise.backends.cpu.kernels.shared.tasks import Extents, workers_for
 from tilewise.backends.cpu.kernels.weights.run import weight_check
 from tilewise.backends.cpu.registry import FAMILIES
 from tilewise.backends.cpu.runtime import compile, workspace
-from tilewise.backends.cpu.runtime.address import address
 from tilewise.backends.cpu.runtime.pool import current_pool, native, num_threads
 from tilewise.backends.cpu.runtime.target import Target, host_target
 from tilewise.core.blocking import Blocking
@@ -344,12 +345,11 @@ class Ready:
 
     def takes(self, out: Any, M: Array, N: Array) -> bool:
         """Whether `out` can be written directly: an array of P's shape and dtype that overlaps neither operand."""
-        if type(out) is not np.ndarray or out.shape != self.shape or out.dtype != self.result:
+        if out.__class__ not in CLASSES or out.shape != self.shape or out.dtype != self.result:
             return False
-        flags = out.flags
-        if not (flags.writeable and owned(out)):
+        if not writable(out):
             return False
-        if flags.owndata and M.flags.owndata and N.flags.owndata:  # two owners share no memory
+        if out.flags.owndata and M.flags.owndata and N.flags.owndata:  # two owners share no memory
             return out is not M and out is not N
         return not (np.may_share_memory(out, M) or np.may_share_memory(out, N))
 

@@ -13,7 +13,7 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of, promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import HostArray
-from tilewise.arrays.extent import owned
+from tilewise.arrays.extent import held
 from tilewise.backends.cpu.ready import Ready
 from tilewise.backends.cpu.runtime.pool import num_threads
 from tilewise.core.problem import Layout, Problem, check_precision
@@ -140,7 +140,7 @@ def numpy_groups(
         keywords["precision"] = precision
     dtype, zero = _result(x.dtype, w.dtype, semiring)
     product = np.empty((len(x), w.shape[2]), dtype)
-    known = owned(x) and owned(w)
+    known = held(x, "x") and held(w, "w")
     if not (known and multiply_prepared_groups(x, w, product, ends, False, zero, semiring, precision)):
         multiply_groups(x, w, product, ends, False, zero, lambda _: partial(into, **keywords))
     return product

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.arrays.extent import owned
+from tilewise.arrays.address import address
+from tilewise.arrays.extent import held
 from tilewise.backends.cpu.runtime import pool
-from tilewise.backends.cpu.runtime.address import address
 from tilewise.dispatch.prepared import PREPARED, SIGNATURES, OnHost
 
 LIMIT = 4096  # cached calls
@@ -83,7 +83,7 @@ class Record:
         def again(operands: Sequence[Any]) -> Any:
             if in_place is not None:
                 x, y = operands
-                if (x.base is None or owned(x)) and (y.base is None or owned(y)):
+                if (x.base is None or held(x, "M")) and (y.base is None or held(y, "N")):
                     return in_place(x, y, NO_KEYWORDS)
             arrays = list(operands)
             for function, numbers, more in steps:

@@ -9,11 +9,11 @@ from typing import Any
 
 from tilewise.algebra.dtypes import Array
 from tilewise.algebra.semiring import Algebra
+from tilewise.arrays.address import address
 from tilewise.arrays.extent import check_operand
 from tilewise.backends.cpu.kernels.floyd.text import floyd_module
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.backends.cpu.runtime import compile
-from tilewise.backends.cpu.runtime.address import address
 from tilewise.backends.cpu.runtime.target import host_target
 
 

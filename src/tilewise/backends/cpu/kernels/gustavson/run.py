@@ -10,11 +10,11 @@ import numpy as np
 
 from tilewise.algebra.dtypes import Array
 from tilewise.algebra.semiring import Algebra
+from tilewise.arrays.address import address
 from tilewise.backends.cpu.kernels.gustavson.dense_text import dense_module
 from tilewise.backends.cpu.kernels.gustavson.text import gustavson_module
 from tilewise.backends.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.backends.cpu.runtime import compile
-from tilewise.backends.cpu.runtime.address import address
 from tilewise.backends.cpu.runtime.pool import num_threads, run_job
 from tilewise.backends.cpu.runtime.target import host_target
 from tilewise.system.builtin_call import builtin

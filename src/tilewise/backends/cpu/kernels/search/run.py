@@ -11,11 +11,11 @@ import numpy as np
 from tilewise.algebra.dtypes import Array, dtype_of
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
+from tilewise.arrays.address import address
 from tilewise.backends.cpu.kernels.search.orders import DONE, ENTRIES
 from tilewise.backends.cpu.kernels.search.text import search_module
 from tilewise.backends.cpu.kernels.search.walks_text import walks_module
 from tilewise.backends.cpu.runtime import compile
-from tilewise.backends.cpu.runtime.address import address
 from tilewise.backends.cpu.runtime.pool import num_threads, run_job
 from tilewise.backends.cpu.runtime.target import host_target
 
