@@ -36,7 +36,7 @@ from tilewise.core.reproducible import CHAIN
 from tilewise.errors import UsageError
 
 INT32 = DTYPES["int32"]
-ROWS_OF_M = {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}  # of a packed block, by the bytes of an element
+ROWS_OF_M = {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 192}  # of a packed block, by the bytes of an element
 NEAR = 2**18  # bytes of packed N that stay in L2
 # Floats on NEON (L1 64 KB, second 1 MB): deeper strips read and write P less often, and a packed block of M leaves room
 # for a group of N's panels (1000^3 of float32: 0.905 of the port limit with 384, 512 and 8; 0.947)

@@ -15,9 +15,8 @@ def size_of(dtype: DType) -> str:
     return f"[{dtype.itemsize} x i8]"
 
 
-def store_cell(f: IRFunction, a: Arithmetic, total: Value, place: str, *, planes: bool = False) -> None:
-    """Store to P, or add to it; with `planes` possibly unrounded into a separate buffer, imaginary parts `plane`
-    elements after the real ones."""
+def store_cell(f: IRFunction, a: Arithmetic, total: Value, place: str, *, unrounded: bool = False) -> None:
+    """Store to P, or add to it; or, where there is a parameter `unrounded` that is not 0, into a buffer of sums."""
 
     def write(value: Value) -> None:
         store(f, a.target, a.partial, a.result, value, place, 1)
@@ -28,12 +27,9 @@ def store_cell(f: IRFunction, a: Arithmetic, total: Value, place: str, *, planes
     def rounded() -> None:
         f.either(f.test("eq", "%onto", 0), lambda: write(total), onto)
 
-    def unrounded() -> None:
-        for i, x in enumerate(total):
-            f.store(a.kind, x, f.at(a.kind, place, f.mul("%plane", i)), a.bytes)
-
-    if planes:
-        f.either(f.test("eq", "%plane", 0), rounded, unrounded)
+    if unrounded:
+        buffered = f.test("ne", "%unrounded", 0)
+        f.either(buffered, lambda: store(f, a.target, a.partial, a.partial, total, place, 1), rounded)
     else:
         rounded()
 

@@ -20,9 +20,8 @@ from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.system.llvm_text import IRFunction
 
-# `step_m`, `step_n`: strides of the elements. `plane`: 0, or P is a buffer of unrounded sums whose imaginary parts
-# follow this many elements after the real ones
-PARAMS = "i64 k, ptr M, i64 step_m, ptr N, i64 step_n, ptr P, i64 plane, i64 onto"
+# `step_m`, `step_n`: strides of the elements. `unrounded`: not 0 where P is a buffer of sums
+PARAMS = "i64 k, ptr M, i64 step_m, ptr N, i64 step_n, ptr P, i64 unrounded, i64 onto"
 AT_ONCE = 4  # vectors: two loads a cycle feed one multiply-add, whose latency is four cycles
 BLOCK = 256  # steps of this many vectors
 
@@ -44,7 +43,7 @@ def members_function(a: Arithmetic) -> IRFunction:
         N = job.member_of_stack("N", "at_n", member.index, a.source_n.itemsize)
         P = job.member_of_stack("P", "at_p", member.index, a.result.itemsize)
         f.invoke("cells", CELLS, rows=1, k=k, M=M, row_m=row_m, col_m=col_m, N=N, row_n=row_n, column=col_n, columns=1,
-            P=P, row_p=row_p, col_p=col_p, plane=0, onto=onto)  # fmt: skip
+            P=P, row_p=row_p, col_p=col_p, unrounded=0, onto=onto)  # fmt: skip
     return f
 
 
@@ -74,7 +73,7 @@ class _One:
         total = self.horizontal_sum(tuple(last.values))
         with f.loop(whole, "%k", 1, [(a.kind, x) for x in total]) as rest:
             rest.next = self.steps(rest.index, rest.values, 1)
-        store_cell(f, a, tuple(rest.values), "%P", planes=True)
+        store_cell(f, a, tuple(rest.values), "%P", unrounded=True)
         return f
 
     def parted(self, registers: list[str]) -> list[Value]:

@@ -18,7 +18,7 @@ from tilewise.system.llvm_text import IRFunction
 
 ROWS = 8  # summed element by element at a time
 CELLS = (
-    "ptr M, ptr N, ptr P, i64 k, i64 row_m, i64 col_m, i64 row_n, i64 column, i64 row_p, i64 col_p, i64 plane, "
+    "ptr M, ptr N, ptr P, i64 k, i64 row_m, i64 col_m, i64 row_n, i64 column, i64 row_p, i64 col_p, i64 unrounded, "
     "i64 onto, i64 rows, i64 columns"
 )
 

@@ -37,9 +37,9 @@ ROWS = 4  # at most per tile
 FAR, STREAM = 3 * 2**18, 4
 FARTHER, NEAR, NEARER = 2**23, 2**15, 2**14
 COPIED = 4  # elements of a column of N copied per round
-PARAMS = "i64 k, ptr M, i64 row_m, ptr N, i64 column, ptr P, i64 row_p, i64 col_p, i64 plane, i64 onto"
+PARAMS = "i64 k, ptr M, i64 row_m, ptr N, i64 column, ptr P, i64 row_p, i64 col_p, i64 unrounded, i64 onto"
 
-PIECE = "ptr job, i64 rows, i64 k, ptr M, ptr N, ptr P, i64 row_p, i64 col_p, i64 plane, i64 onto, ptr space"
+PIECE = "ptr job, i64 rows, i64 k, ptr M, ptr N, ptr P, i64 row_p, i64 col_p, i64 unrounded, i64 onto, ptr space"
 COPY_COLUMNS = "ptr N, i64 row_n, i64 col_n, i64 k, i64 n, ptr to"
 
 
@@ -50,7 +50,7 @@ def widest(a: Arithmetic) -> int:
 
 def size_in_P(f: IRFunction, a: Arithmetic) -> str:
     """Bytes between cells of P, or of a buffer of unrounded sums."""
-    return f.select(f.test("eq", "%plane", 0), "i64", a.result.itemsize, a.bytes)
+    return f.select(f.test("eq", "%unrounded", 0), "i64", a.result.itemsize, a.parts * a.bytes)
 
 
 def columns_of(a: Arithmetic) -> tuple[str, DType]:
@@ -174,7 +174,7 @@ def _keep_pairs(f: IRFunction, a: Arithmetic, totals: list[str], places: list[st
         totals[2 * number] = f.shuffle(a.vector, total, f.op(f"fneg {a.vector} {total}"), odd)
     sums = horizontal_sums(f, replace(a, partial=part(a.partial)), totals)
     for real, imaginary, place in zip(sums[::2], sums[1::2], places, strict=True):
-        store_cell(f, a, (real, imaginary), place, planes=True)
+        store_cell(f, a, (real, imaginary), place, unrounded=True)
 
 
 def _to_the_end(f: IRFunction, a: Arithmetic, k: str, bulk: str, totals: list[str], more: More) -> list[str]:
@@ -231,7 +231,7 @@ def rows_function(a: Arithmetic, tile: str, size_n: str) -> IRFunction:
     """Some rows of P, all columns, by tiles of up to ROWS rows and as many columns as registers allow. `tile`: the
     signature of the tiles in the module's table; `less`, if it is a parameter, has an i32 per column."""
     f = IRFunction("rows", f"{tile}, i64 rows, i64 columns")
-    most, size_p = widest(a), size_in_P(f, a) if "plane" in tile else str(a.result.itemsize)
+    most, size_p = widest(a), size_in_P(f, a) if "unrounded" in tile else str(a.result.itemsize)
     with f.loop(0, "%rows", ROWS) as i, f.loop(0, "%columns", most) as j:
         height, width = f.lower(f.sub("%rows", i.index), ROWS), f.lower(f.sub("%columns", j.index), most)
         M = f.at(size_of(a.source_m), "%M", f.mul(i.index, "%row_m"))
@@ -260,7 +260,7 @@ def _cells(a: Arithmetic) -> IRFunction:
     with f.loop(0, "%rows") as i, f.loop(0, "%columns") as j:
         M, N = f.at(size_m, "%M", f.mul(i.index, "%row_m")), f.at(size_n, "%N", f.mul(j.index, "%column"))
         P = f.at("i8", "%P", f.mul(size_p, f.add(f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))))
-        operands = f"i64 %k, ptr {M}, i64 %col_m, ptr {N}, i64 %row_n, ptr {P}, i64 %plane, i64 %onto"
+        operands = f"i64 %k, ptr {M}, i64 %col_m, ptr {N}, i64 %row_n, ptr {P}, i64 %unrounded, i64 %onto"
         name = f.select(side_by_side, "ptr", "@one", "@one_apart")
         f.do(f"call void {name}({operands})")
     return f
@@ -307,8 +307,8 @@ def _rows_or_k_split(a: Arithmetic) -> IRFunction:
         return f.select(shared, kind, one, other)
 
     P, row_p, col_p = chosen("ptr", t.sums, t.P), chosen("i64", n, row_p), chosen("i64", "1", col_p)
-    plane, onto = chosen("i64", f.mul(job.field("m"), n), "0"), chosen("i64", "0", onto)
-    f.invoke("piece", PIECE, rows=t.rows, k=t.depth, M=t.M, N=t.N, P=P, row_p=row_p, col_p=col_p, plane=plane,
+    unrounded, onto = chosen("i64", "1", "0"), chosen("i64", "0", onto)
+    f.invoke("piece", PIECE, rows=t.rows, k=t.depth, M=t.M, N=t.N, P=P, row_p=row_p, col_p=col_p, unrounded=unrounded,
         onto=onto, space=t.workspace)  # fmt: skip
     return f
 
@@ -318,7 +318,7 @@ def _enter() -> IRFunction:
     f = IRFunction("enter", ENTER, public=True)
     M, N, P = f.data_of("M", "N", "P")
     m, k, row_p, col_p, onto = JobReader(f).fields("m", "k", "row_p", "col_p", "onto")
-    f.invoke("piece", PIECE, rows=m, k=k, M=M, N=N, P=P, row_p=row_p, col_p=col_p, plane=0, onto=onto, space="null")
+    f.invoke("piece", PIECE, rows=m, k=k, M=M, N=N, P=P, row_p=row_p, col_p=col_p, unrounded=0, onto=onto, space="null")
     return f
 
 
@@ -347,7 +347,7 @@ def _piece(a: Arithmetic) -> IRFunction:
         f.invoke("short", CELLS, row_m=row_m, col_m=col_m, row_n=row_n, column=col_n, columns=n)
 
     def some() -> None:
-        f.either(f.both(f.test("sle", "%k", shortest(a)), f.test("eq", "%plane", 0)), short, several)
+        f.either(f.both(f.test("sle", "%k", shortest(a)), f.test("eq", "%unrounded", 0)), short, several)
 
     single = f.test("eq", f.mul(m, n) if tiled(a) else m, 1)
     f.either(single, lambda: cells("%N", row_n, col_n), some)
@@ -358,7 +358,7 @@ def _tiles(f: IRFunction, a: Arithmetic, extents: tuple[str, str, str], columns:
     """A piece by tiles of a few rows and columns; row by row where M comes from memory (NEON)."""
     m, n, row_m = extents
     operands = (
-        f"i64 %k, ptr %M, i64 {row_m}, ptr {columns}, i64 {column}, ptr %P, i64 %row_p, i64 %col_p, i64 %plane, "
+        f"i64 %k, ptr %M, i64 {row_m}, ptr {columns}, i64 {column}, ptr %P, i64 %row_p, i64 %col_p, i64 %unrounded, "
         "i64 %onto, i64 %rows"
     )
 

@@ -12,6 +12,9 @@ IDEA = "panels of M and N packed first: for any strides and dtypes"
 
 
 NARROW, DEEP = 32, 128  # most columns, and least k, of a P that is better computed transposed
+# KC of complex numbers, by their bytes: a panel of M stays in an L1 of 32 KB (512^3 complex128 took 1.4 times as long
+# in one strip of 512)
+COMPLEX_KC = {8: 256, 16: 192}
 MIRRORED = 64  # rows of P per mirroring task
 SYMMETRIC = 64  # rows of a symmetric P from which half the tiles cost less than all of them with another family
 
@@ -35,12 +38,13 @@ def _narrow(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def KC(problem: Problem) -> int:
-    return even_strips(problem.k)
+    partial = problem.algebra.partial
+    return even_strips(problem.k, COMPLEX_KC[partial.itemsize]) if partial.kind == "c" else even_strips(problem.k)
 
 
 def needs_block(a: Arithmetic) -> bool:
     """Whether tiles cannot store into P, so that every task computes its piece in a block in the workspace."""
-    return (a.result != a.partial and not a.rounds) or a.parts > 1 or a.tracks_arg or a.bits
+    return (a.result != a.partial and not a.rounds) or a.tracks_arg or a.bits
 
 
 def _packs_own_columns(a: Arithmetic, cut: Blocking, x: Extents) -> bool:

@@ -2,8 +2,8 @@
 
 For a strip of NC columns and KC of k, N is packed once; for each MC rows M is packed; then tile after tile along the
 columns of a group that fits L2, so that P is written along its rows. Each task owns a piece of P. Where tiles cannot
-store into P (half precision, complex numbers, strided columns, args) a task computes its piece in a block of its own
-and stores it at the end.
+store into P (half precision, strided columns, args) a task computes its piece in a block of its own and stores it at
+the end.
 
 Of a symmetric product the tiles left of the diagonal are skipped: `below` is how far the first row of a piece is below
 its first column, NO_DIAGONAL in all other products. A task's own block is stored twice, the second time transposed; a P
@@ -14,14 +14,21 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilewise.algebra.to_llvm import Value
+from tilewise.algebra.to_llvm import Value, vector
 from tilewise.backends.cpu.kernels.packed.model import MIRRORED, needs_block
 from tilewise.backends.cpu.kernels.shared.amx_split_tile import AmxSplitTile
 from tilewise.backends.cpu.kernels.shared.amx_tile import AmxTile, configure, release
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, store
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
-from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_load, masked_result, masked_source
+from tilewise.backends.cpu.kernels.shared.masks import (
+    load_cells,
+    mask_below,
+    masked_load,
+    masked_result,
+    masked_source,
+    store_cells,
+)
 from tilewise.backends.cpu.kernels.shared.merge import merge_function
 from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function, pack_m_function
 from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, NO_DIAGONAL, rows_below_diagonal, strip_functions
@@ -34,7 +41,7 @@ BLOCK = "i64 mc, i64 nc, i64 kc, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i1 f
 MULTIPLY = (
     "ptr job, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i64 m, i64 k, i64 n, i1 fresh, i64 k0, ptr space, i64 below"
 )
-READ = "ptr block, i64 row_b, i64 plane, ptr P, i64 row_p, i64 col_p, i64 rows, i64 cols"
+READ = "ptr block, i64 row_b, ptr P, i64 row_p, i64 col_p, i64 rows, i64 cols"
 WRITE = (
     "ptr block, i64 row_b, i64 plane, ptr P, i64 row_p, i64 col_p, ptr arg, i64 row_a, i64 col_a, "
     "i64 rows, i64 cols, i64 onto, i64 below"
@@ -166,7 +173,7 @@ def run_function(a: Arithmetic) -> IRFunction:
     """One task: find its member of the stack, its piece of P and its k split, and multiply."""
     f = IRFunction("run", TASK_PARAMS, public=True)
     job, t = JobReader(f), task_of(f, a, "kmn")
-    m, n, tasks_k, task_m, task_n = job.fields("m", "n", "tasks_k", "task_m", "task_n")
+    n, tasks_k, task_m, task_n = job.fields("n", "tasks_k", "task_m", "task_n")
     row_p, col_p, onto = job.fields("row_p", "col_p", "onto")
     cell, start = f"[{a.result.itemsize} x i8]", job.member_of_stack("P", "at_p", t.member, a.result.itemsize)
     mirrored = f.at(cell, start, f.mul(t.j, row_p), f.mul(t.i, col_p))
@@ -182,7 +189,7 @@ def run_function(a: Arithmetic) -> IRFunction:
         plane, after = _after_block(f, a, t.workspace, f.mul(task_m, row_b))
         if a.ordered:
             with f.when(f.negated(fresh)):
-                f.invoke("read", READ, block=t.workspace, row_b=row_b, plane=plane, P=t.P, row_p=row_p, col_p=col_p,
+                f.invoke("read", READ, block=t.workspace, row_b=row_b, P=t.P, row_p=row_p, col_p=col_p,
                     rows=t.rows, cols=t.cols)  # fmt: skip
         call(t.workspace, row_b, plane, fresh if a.ordered else "true", after)
         place, row_a, col_a = _place_of_arg(f, job, a, t.member, t.i, t.j)
@@ -197,7 +204,7 @@ def run_function(a: Arithmetic) -> IRFunction:
     def shared_cells() -> None:
         """Split-K: several tasks compute the same cells; each stores its sums separately, and `reduce` adds them in
         order."""
-        call(t.sums, n, f.mul(m, n), "true", t.workspace)
+        call(t.sums, n, "0", "true", t.workspace)
 
     def alone() -> None:
         if a.rounds:
@@ -226,8 +233,8 @@ def write_mirrored(f: IRFunction, job: JobReader, P: str, below: str, **block: s
 
 
 def _after_block(f: IRFunction, a: Arithmetic, space: str, size: str) -> tuple[str, str]:
-    """The distance of the planes of a block in the workspace, and the free address after it, aligned to 64 bytes."""
-    after, plane = f.at(a.kind, space, f.mul(size, a.parts)), size
+    """The distance from a block's cells to their args, and the free address after it, aligned to 64 bytes."""
+    after, plane = f.at(a.sum_kind, space, size), "0"
     if a.tracks_arg:
         plane = f.mul(f.div(f.add(f.mul(size, a.bytes), 63), 64), 64)  # args after the cells, in bytes
         after = f.at("i64", f.at("i8", space, plane), size)
@@ -250,10 +257,7 @@ def write_function(a: Arithmetic) -> IRFunction:
 
     def cells(row: str, start: str, stop: str, lanes: int) -> None:
         with f.loop(start, stop, lanes) as col:
-            real = f.at(a.kind, "%block", f.mul(row, "%row_b"), col.index)
-            places = [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
-            kind = a.kind if lanes == 1 else f"<{lanes} x {a.kind}>"
-            new: Value = tuple(f.load(kind, place, a.bytes) for place in places)
+            new = load_cells(f, a, f.at(a.sum_kind, "%block", f.mul(row, "%row_b"), col.index), lanes)
             place = f.at(element, "%P", f.mul(row, "%row_p"), f.mul(col.index, "%col_p"))
 
             def keep(value: Value) -> None:
@@ -306,10 +310,8 @@ def read_function(a: Arithmetic) -> IRFunction:
     element = f"[{a.result.itemsize} x i8]"
     with f.loop(0, "%rows") as row, f.loop(0, "%cols") as col:
         place = f.at(element, "%P", f.mul(row.index, "%row_p"), f.mul(col.index, "%col_p"))
-        real = f.at(a.kind, "%block", f.mul(row.index, "%row_b"), col.index)
-        places = [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
-        for value, to in zip(load(f, a.target, a.result, a.partial, place, 1), places, strict=True):
-            f.store(a.kind, value, to)
+        to = f.at(a.sum_kind, "%block", f.mul(row.index, "%row_b"), col.index)
+        store_cells(f, a, load(f, a.target, a.result, a.partial, place, 1), to, 1)
     return f
 
 
@@ -327,34 +329,30 @@ def reduce_function(a: Arithmetic) -> IRFunction:
     m, n, tasks_k = job.fields("m", "n", "tasks_k")
     row, member = f.rem("%task", m), f.div("%task", m)
     size = f.mul(m, n)
-    whole = f.mul(size, a.parts)
-    base = f.at(a.kind, job.pointer("sums"), f.mul(member, f.mul(tasks_k, whole)), f.mul(row, n))
+    base = f.at(a.sum_kind, job.pointer("sums"), f.mul(member, f.mul(tasks_k, size)), f.mul(row, n))
 
     def cells(start: str, stop: str, lanes: int) -> None:
-        kind = a.kind if lanes == 1 else f"<{lanes} x {a.kind}>"
+        kind = vector(a.kind, lanes)
         with f.loop(start, stop, lanes) as col:
 
-            def part(k_split: str) -> list[str]:
-                real = f.at(a.kind, base, f.mul(k_split, whole), col.index)
-                return [real] if a.parts == 1 else [real, f.at(a.kind, real, size)]
+            def part(k_split: str) -> Value:
+                return load_cells(f, a, f.at(a.sum_kind, base, f.mul(k_split, size), col.index), lanes)
 
             def summed(start: str, stop: str, first: list[tuple[str, str]]) -> list[str]:
                 with f.loop(start, stop, 1, first) as s:
-                    more = tuple(f.load(kind, p, a.bytes) for p in part(s.index))
-                    s.next = list(render.value(a.add, tuple(s.values), more))
+                    s.next = list(render.value(a.add, tuple(s.values), part(s.index)))
                 return s.values
 
             render = a.renderer(f, lanes)
             if a.ordered:  # each part is one chain
-                totals = summed("1", tasks_k, [(kind, f.load(kind, p, a.bytes)) for p in part("0")])
+                totals = summed("1", tasks_k, [(kind, x) for x in part("0")])
             else:
                 zeros = [(kind, zero) for zero in a.zeros(lanes)]
                 with f.loop(0, tasks_k, REDUCED, zeros) as g:
                     group = summed(g.index, f.lower(f.add(g.index, REDUCED), tasks_k), zeros)
                     g.next = list(render.value(a.add, tuple(g.values), tuple(group)))
                 totals = g.values
-            for value, p in zip(totals, part("0"), strict=True):
-                f.store(kind, value, p, a.bytes)
+            store_cells(f, a, tuple(totals), f.at(a.sum_kind, base, col.index), lanes)
 
     bulk = f.mul(f.div(n, a.lanes), a.lanes)
     cells("0", bulk, a.lanes)
@@ -362,7 +360,7 @@ def reduce_function(a: Arithmetic) -> IRFunction:
     P = job.member_of_stack("P", "at_p", member, a.result.itemsize)
     row_p, col_p, onto = job.fields("row_p", "col_p", "onto")
     element, below = f"[{a.result.itemsize} x i8]", rows_below_diagonal(f, job, row, "0")
-    block: dict[str, str | int] = {"block": base, "row_b": n, "plane": size, "rows": 1, "cols": n, "onto": onto}
+    block: dict[str, str | int] = {"block": base, "row_b": n, "plane": 0, "rows": 1, "cols": n, "onto": onto}
     f.invoke("write", WRITE, **block, P=f.at(element, P, f.mul(row, row_p)), row_p=row_p, col_p=col_p, arg="null",
         row_a=0, col_a=0, below=below)  # fmt: skip
     write_mirrored(f, job, f.at(element, P, f.mul(row, col_p)), below, **block)
@@ -379,7 +377,7 @@ def mirror_function(a: Arithmetic) -> IRFunction:
     P = job.member_of_stack("P", "at_p", f.div("%task", blocks), a.result.itemsize)
     first = f.mul(f.rem("%task", blocks), MIRRORED)
     last = f.lower(f.add(first, MIRRORED), m)
-    kind, lanes = a.element_p, min(a.lanes, 16)
+    kind, lanes = (a.element_p, min(a.lanes, 16)) if a.parts == 1 else (f"i{8 * a.result.itemsize}", 1)
 
     def copied(row: str, col: str, lanes: int) -> None:
         place = f.at(kind, P, f.mul(col, row_p), row)

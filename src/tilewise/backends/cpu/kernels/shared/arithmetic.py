@@ -220,9 +220,14 @@ class Arithmetic:
         return None if not self.ordered else ARM_STATE if self.target.by_lane else X86_STATE
 
     @once
+    def sum_kind(self) -> str:
+        """The type of an accumulator in a buffer, or in a P of that dtype: both parts of a complex number."""
+        return self.kind if self.parts == 1 else f"[2 x {self.kind}]"
+
+    @once
     def cell(self) -> str:
         """The type of what the microkernel of packed panels writes."""
-        return self.element_p if self.rounds else self.kind
+        return self.element_p if self.rounds else self.sum_kind
 
     @once
     def same_storage(self) -> bool:

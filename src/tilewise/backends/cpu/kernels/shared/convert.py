@@ -18,7 +18,7 @@ def load(f: IRFunction, target: Target, source: DType, partial: DType, address: 
     kind, align = scalar_kind(source), part(source).itemsize
     if source.kind == "c":
         both = f.load(vector(kind, 2 * lanes), address, align)
-        parts = [_every_other(f, both, kind, lanes, start) for start in (0, 1)]
+        parts = every_other(f, both, kind, lanes)
         if partial.kind == "b":
             return as_number(f, Renderer(f, source, lanes).nonzero(tuple(parts)), partial, lanes)
         return tuple(widen(f, target, part(source), part(partial), register, lanes)[0] for register in parts)
@@ -26,11 +26,12 @@ def load(f: IRFunction, target: Target, source: DType, partial: DType, address: 
     return widen(f, target, source, partial, raw, lanes)
 
 
-def _every_other(f: IRFunction, both: str, kind: str, lanes: int, start: int) -> str:
+def every_other(f: IRFunction, both: str, kind: str, lanes: int) -> Value:
+    """The real and the imaginary parts of a register of complex numbers."""
     pair = vector(kind, 2 * lanes)
     if lanes == 1:
-        return f.op(f"extractelement {pair} {both}, i32 {start}")
-    return f.shuffle(pair, both, "poison", range(start, 2 * lanes, 2))
+        return tuple(f.op(f"extractelement {pair} {both}, i32 {start}") for start in (0, 1))
+    return tuple(f.shuffle(pair, both, "poison", range(start, 2 * lanes, 2)) for start in (0, 1))
 
 
 def alternating(lanes: int) -> list[int]:

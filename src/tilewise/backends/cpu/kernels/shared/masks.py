@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewise.algebra.dtypes import DType
-from tilewise.algebra.to_llvm import scalar_kind, vector
+from tilewise.algebra.to_llvm import Value, scalar_kind, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.convert import narrow, widen
+from tilewise.backends.cpu.kernels.shared.convert import alternating, every_other, load, narrow, store, widen
 from tilewise.system.llvm_text import IRFunction
 
 
@@ -35,6 +35,35 @@ def store_lanes(f: IRFunction, a: Arithmetic, value: str, place: str, lanes: int
         masked_store(f, a, value, place, mask)
     else:
         f.store(vector(a.kind, lanes), value, place, a.bytes)
+
+
+def load_cells(f: IRFunction, a: Arithmetic, place: str, lanes: int, mask: str | None = None) -> Value:
+    """`lanes` cells of `partial`; the parts of complex numbers are interleaved in memory."""
+    if a.parts == 1:
+        return (load_lanes(f, a, place, lanes, mask),)
+    if mask is None:
+        return load(f, a.target, a.partial, a.partial, place, lanes)
+    kind = vector(a.kind, 2 * lanes)
+    to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), _of_parts(f, mask, lanes)]
+    name = f"llvm.masked.load.{vector_suffix(a, 2 * lanes)}.p0"
+    return every_other(f, f.call(kind, name, [*to, (kind, "zeroinitializer")]), a.kind, lanes)
+
+
+def store_cells(f: IRFunction, a: Arithmetic, value: Value, place: str, lanes: int, mask: str | None = None) -> None:
+    if a.parts == 1:
+        store_lanes(f, a, value[0], place, lanes, mask)
+    elif mask is None:
+        store(f, a.target, a.partial, a.partial, value, place, lanes)
+    else:
+        real, imaginary = value
+        both = f.shuffle(vector(a.kind, lanes), real, imaginary, alternating(lanes))
+        to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), _of_parts(f, mask, lanes)]
+        f.call("void", f"llvm.masked.store.{vector_suffix(a, 2 * lanes)}.p0", [(vector(a.kind, 2 * lanes), both), *to])
+
+
+def _of_parts(f: IRFunction, mask: str, lanes: int) -> tuple[str, str]:
+    """A mask of complex numbers as one of their parts."""
+    return vector("i1", 2 * lanes), f.shuffle(vector("i1", lanes), mask, "poison", [i // 2 for i in range(2 * lanes)])
 
 
 def mask_below(f: IRFunction, count: str, lanes: int) -> str:
@@ -78,5 +107,5 @@ def store_rounded(f: IRFunction, a: Arithmetic, raw: str, place: str, mask: str)
     f.call("void", f"llvm.masked.store.v{a.lanes}{suffix}.p0", [(kind, raw), *to])
 
 
-def vector_suffix(a: Arithmetic) -> str:
-    return f"v{a.lanes}" + {"float": "f32", "double": "f64"}.get(a.kind, a.kind)
+def vector_suffix(a: Arithmetic, lanes: int = 0) -> str:
+    return f"v{lanes or a.lanes}" + {"float": "f32", "double": "f64"}.get(a.kind, a.kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import Value, constant, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.backends.cpu.kernels.shared.masks import load_lanes, store_lanes, vector_loop
+from tilewise.backends.cpu.kernels.shared.masks import load_cells, store_cells, vector_loop
 from tilewise.backends.cpu.kernels.shared.tile import index_kind
 from tilewise.system.llvm_text import IRFunction
 
@@ -20,11 +20,10 @@ def _masked(a: Arithmetic) -> IRFunction:
     """Row by row, a vector at a time; lanes past P's edge are neither read nor written."""
     f = IRFunction("merge", PARAMS)
     with f.loop(0, "%rows") as row:
-        line, cells = f.at(a.kind, "%P", f.mul(row.index, "%row_p")), f.mul(row.index, "%width")
+        line, cells = f.at(a.sum_kind, "%P", f.mul(row.index, "%row_p")), f.mul(row.index, "%width")
 
         def columns(col: str, lanes: int, mask: str | None) -> None:
-            real = f.at(a.kind, line, col)
-            places = [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
+            place = f.at(a.sum_kind, line, col)
             cell = f.at(a.kind, "%sums", cells, col)
             sums = tuple(
                 f.load(vector(a.kind, lanes), f.at(a.kind, cell, f.mul("%size", number)), a.bytes)
@@ -32,12 +31,10 @@ def _masked(a: Arithmetic) -> IRFunction:
             )
 
             def keep(values: Value) -> None:
-                for value, place in zip(a.canonical(f, values, lanes), places, strict=True):
-                    store_lanes(f, a, value, place, lanes, mask)
+                store_cells(f, a, a.canonical(f, values, lanes), place, lanes, mask)
 
             def onto() -> None:
-                old = tuple(load_lanes(f, a, place, lanes, mask) for place in places)
-                keep(a.renderer(f, lanes).value(a.add, old, sums))
+                keep(a.renderer(f, lanes).value(a.add, load_cells(f, a, place, lanes, mask), sums))
 
             f.either("%first", lambda: keep(sums), onto)
 

@@ -50,6 +50,6 @@ def task_of(f: IRFunction, a: Arithmetic, axes: str) -> Task:
     sums = ""
     if "k" in axes:
         before = f.add(f.mul(member, job.field("tasks_k")), k_split)
-        sums = f.at(a.kind, job.pointer("sums"), f.mul(before, f.mul(f.mul(m, n), a.parts)), f.mul(i, n), j)
+        sums = f.at(a.sum_kind, job.pointer("sums"), f.mul(before, f.mul(m, n)), f.mul(i, n), j)
     M, N, P = places
     return Task(extent["m"], extent["k"], extent["n"], M, N, P, space, sums, i, j, k0, member)

@@ -114,8 +114,8 @@ def shared_strips(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     task_m = no_single_last_row(m, min(share(m, workers, a.MR), cut.MC), a.MR)
     task_n = share(width, workers, a.NR)
     tasks_m, tasks_n, strips = -(-m // task_m), -(-width // task_n), -(-n // cut.NC) * -(-k // cut.KC)
-    strip = -(-width // a.NR) * a.NR * a.rows_n(depth)
-    each = pages(-(-task_m // a.MR) * a.MR * a.rows_m(depth) * a.packed_m_bytes)
+    strip = -(-width // a.NR) * a.NR * a.rows_n(depth) * a.parts
+    each = pages(-(-task_m // a.MR) * a.MR * a.rows_m(depth) * a.parts * a.packed_m_bytes)
     return Tasks(
         count_tasks(tasks_n, tasks_m, strips), tasks_m=tasks_m, tasks_n=tasks_n, task_m=task_m, task_n=task_n, task_k=k,
         each=each, sums=pages(min(strips, 2) * strip * a.bytes), strip=strip,

@@ -13,10 +13,11 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import Value, constant, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.dot import dot, one_instruction
+from tilewise.backends.cpu.kernels.shared.masks import load_cells, store_cells
 from tilewise.backends.cpu.kernels.shared.panel import packed_element, packed_vectors, prefetch_row
 from tilewise.system.llvm_text import IRFunction, IRLoop
 
-# plane: the distance from the real to the imaginary part of P's cells, or in bytes from P's cells to their args
+# plane: the distance in bytes from P's cells to their args
 TILE = "i64 kc, ptr M, ptr N, ptr P, i64 row_p, i64 plane, i64 rows, i64 cols, i1 first, i64 k0"
 
 
@@ -95,7 +96,7 @@ class _PackedTile:
         f.branch(onto, old, fresh)
         found = []
         for i in range(cells):
-            (place,) = self.place_in_P(*divmod(i, self.form.vectors))
+            place = self.place_in_P(*divmod(i, self.form.vectors))
             cell = f.load(a.vector, place, a.bytes)
             found.append(self.render.value(a.add, (cell,), zero)[0] if a.partial.kind == "f" else cell)  # drops NaN
         f.goto(begin)
@@ -113,8 +114,8 @@ class _PackedTile:
         f, a = self.f, self.a
         ahead = 2 * self.width if a.starts_from_p else 0
         for row in range(self.form.rows):
-            line = f.at(a.kind, "%P", f.mul("%row_p", row))
-            prefetch_row(f, a, a.kind, a.bytes, line, self.form.vectors, ahead, ends=not a.starts_from_p)
+            line = f.at(a.sum_kind, "%P", f.mul("%row_p", row))
+            prefetch_row(f, a, a.kind, a.bytes, line, self.form.vectors * a.parts, ahead, ends=not a.starts_from_p)
 
     def steps(self, start: str, stop: str, unroll: int, carry: list[tuple[str, str]]) -> list[str]:
         """The loop over k from start to stop; the sums after it."""
@@ -169,10 +170,8 @@ class _PackedTile:
             result[-1] = f.op(f"add {self.index_vector} {count}, {self.number(1)}")
         return result
 
-    def place_in_P(self, row: int, v: int) -> list[str]:
-        f, a = self.f, self.a
-        real = f.at(a.kind, "%P", f.mul("%row_p", row), v * a.lanes)
-        return [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
+    def place_in_P(self, row: int, v: int) -> str:
+        return self.f.at(self.a.sum_kind, "%P", self.f.mul("%row_p", row), v * self.a.lanes)
 
     def store_full_tile(self, totals: list[Value]) -> None:
         """A full tile is stored to P directly."""
@@ -180,13 +179,10 @@ class _PackedTile:
 
         def write(onto: bool) -> None:
             for i, total in enumerate(totals):
-                places = self.place_in_P(*divmod(i, self.form.vectors))
+                place = self.place_in_P(*divmod(i, self.form.vectors))
                 if onto:
-                    old = tuple(f.load(a.vector, place, a.bytes) for place in places)
-                    total = self.render.value(a.add, old, total)
-                total = a.canonical(f, total, a.lanes)
-                for register, place in zip(total, places, strict=True):
-                    f.store(a.vector, register, place, a.bytes)
+                    total = self.render.value(a.add, load_cells(f, a, place, a.lanes), total)
+                store_cells(f, a, a.canonical(f, total, a.lanes), place, a.lanes)
 
         if a.starts_from_p:
             write(False)
