@@ -13,6 +13,7 @@ import tilewise as tw
 from seeds import next_seed
 from tilewise import api
 from tilewise.arrays.torch_exchange import exchange_functions
+from tilewise.dispatch import product
 from tilewise.dispatch.prepared import PREPARED, signature_for
 from tilewise.dispatch.route import ROUTES
 
@@ -280,3 +281,17 @@ def test_the_first_call_of_a_program_may_be_watched(watched):
     assert done.returncode == 0, done.stderr[-2000:]
     M = torch.ones(3, 3)
     assert done.stdout.strip() == type(signature_for(M)(M, M, {})).__name__
+
+
+@pytest.mark.parametrize("view", [torch.conj, torch._neg_view, lambda x: x.mH])
+def test_lazy_views_are_multiplied_by_prepared_calls(view, monkeypatch):
+    A, B = (torch.randn(4, 4, dtype=torch.complex64) for _ in range(2))
+    with pytest.raises(tw.TilewiseError, match="out is a view that is"):
+        tw.matmul(A, B, out=view(torch.empty(4, 4, dtype=torch.complex64)))
+    for planned in (True, False):
+        if not planned:
+            monkeypatch.setattr(product, "bind", lambda *_: pytest.fail("bound again"))
+        torch.testing.assert_close(tw.matmul(view(A), B), torch.matmul(view(A), B))
+        torch.testing.assert_close(tw.matmul(B, view(A)), torch.matmul(B, view(A)))
+        out = torch.empty(4, 4, dtype=torch.complex64)
+        torch.testing.assert_close(tw.matmul(view(A), B, out=out), torch.matmul(view(A), B))

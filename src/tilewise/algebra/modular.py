@@ -7,6 +7,7 @@ is split into parts that stay below, each a plus_times product; only their sums 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,11 @@ def modular(p: int) -> Semiring:
     """
     if isinstance(p, bool) or not isinstance(p, int) or not 2 <= p <= LARGEST:
         raise UsageError(f"p={p!r} must be a whole number from 2 to 2³¹")
+    return _modular(p)
+
+
+@lru_cache(maxsize=64)  # calls are written with `modular(p)` in them
+def _modular(p: int) -> Semiring:
     made = object.__new__(Modular)
     object.__setattr__(made, "modulus", p)
     Semiring.__init__(made, f"modulo {p}", lambda x, y: (x + y) % p, lambda x, y: (x * y) % p, 0)

@@ -102,8 +102,8 @@ class Options:
         return self.alpha != 1 or self.bias is not None or self.activation is not None
 
     def keywords(self) -> dict[str, Any]:
-        """As keywords of another call."""
-        return {name: getattr(self, name) for name in NAMES}
+        """As keywords of another call: those that were given."""
+        return {name: value for name, usual in DEFAULTS.items() if (value := getattr(self, name)) is not usual}
 
     def given(self, *names: str) -> list[str]:
         """Which of these keywords have another value than their default, as `name=`."""

@@ -75,7 +75,8 @@ def run(call: Call, o: Options) -> Outcome:
     done = execute(call, work, o.kernel, o.tile, arg)
     if via_temporary:
         copy(work, product)
-        done = replace(done, executable=None)
+        if not _is_copied_again(call, product, done.executable):
+            done = replace(done, executable=None)
     return Outcome(product, arg, done)
 
 
@@ -86,6 +87,14 @@ def _fresh(call: Call) -> Operand:
 def _needs_temporary(call: Call, out: Operand) -> bool:
     """Whether the backend must not write to `out`: it overlaps an operand, or has another dtype."""
     return out.overlaps(call.M) or out.overlaps(call.N) or out.dtype != call.problem.result or out.converted
+
+
+def _is_copied_again(call: Call, out: Operand, executable: Any) -> bool:
+    """Whether a prepared call (`OnHost`) can repeat a product in new memory and its copy to `out`."""
+    plain = call.library.name == "numpy" and call.device == "cpu" and not (out.converted or call.problem.accumulate)
+    if not plain or isinstance(executable, MoreThanAProduct):
+        return False
+    return out.dtype != call.problem.result or bool(out.array.flags.c_contiguous)
 
 
 def execute(call: Call, product: Operand, kernel: str | None, tile: int | None, arg: Operand | None = None) -> Done:

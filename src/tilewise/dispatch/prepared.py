@@ -121,7 +121,7 @@ class OnHost:
         return OnHost(ready, self._dtypes)
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
-        """P, or None where `out` cannot be written directly."""
+        """P, or None where neither `out` can be written nor a product in new memory be copied to it."""
         if self._fresh is None:
             self._given, self._fresh = self._ready.into_given_memory(), self._ready.into_fresh_memory()
         if not keywords:
@@ -131,7 +131,27 @@ class OnHost:
         out = keywords.get("out")
         if out is None:
             return self._fresh(M, N)
-        return self._given(M, N, out) if self._ready.takes(out, M, N) else None
+        if self._ready.takes(out, M, N):
+            return self._given(M, N, out)
+        if keywords.get("accumulate") or not (out.__class__ in CLASSES and writable(out)):
+            return None
+        if out.dtype == self._ready.result and not out.flags.c_contiguous:
+            return None  # prepared for the strides of `out`, which new memory does not have
+        np.copyto(out, self._fresh(M, N), casting="unsafe")
+        return out
+
+
+class Constant:
+    """A product on the host that has no k or no elements: the same for all operands."""
+
+    __slots__ = ("_copy", "tick")
+
+    def __init__(self, product: Any) -> None:
+        own = product.clone() if hasattr(product, "clone") else product.copy()  # the caller may write to `product`
+        self._copy = own.clone if hasattr(own, "clone") else own.copy
+
+    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
+        return None if keywords and keywords.get("out") is not None else self._copy()
 
 
 class MoreThanAProduct:
@@ -307,7 +327,8 @@ def keep(key: Key, executable: Any, library: str, problem: Problem, product: Any
 def _of_numpy(key: Key, executable: Any, product: Any, M: Any, N: Any) -> Any:
     if isinstance(executable, MoreThanAProduct):
         return executable.as_a_call(M, N)
-    return OnHost(executable, (M.dtype, N.dtype, product.dtype), written_directly(key))
+    direct = product.dtype == executable.result and written_directly(key)
+    return OnHost(executable, (M.dtype, N.dtype, product.dtype), direct)
 
 
 def _of_torch(key: Key, executable: Any, product: Any, M: Any, N: Any) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 from tilewise.arrays.numpy_signature import CLASSES
 from tilewise.backends.cpu.runtime import pool
 from tilewise.core.options import GRADIENT_BYTE, Key, Options
-from tilewise.dispatch.bind import bind
-from tilewise.dispatch.execute import run
-from tilewise.dispatch.prepared import PREPARED, SIGNATURES, MoreThanAProduct, keep, signature_for, tick
+from tilewise.dispatch.bind import Call, bind
+from tilewise.dispatch.execute import Outcome, run
+from tilewise.dispatch.prepared import PREPARED, SIGNATURES, Constant, MoreThanAProduct, keep, signature_for, tick
 from tilewise.dispatch.route import ROUTES, Matmul, Route, is_structured, route_of
 
 LOG = logging.getLogger("tilewise")
@@ -20,6 +20,7 @@ DEFAULT_OPTIONS = Options()
 PLAIN = frozenset(
     ("semiring", "precision", "accumulate", "nonnegative", "out", "reproducible")
 )  # keywords of calls that have a kind
+CONSTANT = 4096  # elements of a P that is cached
 KINDS: dict[Key, Any] = {}  # see `kinds`: one per pair of dtypes and combination of keywords
 pool.on_resize.append(KINDS.clear)
 
@@ -67,13 +68,24 @@ def first_call(
     LOG.debug("%r", outcome.done.plan)
     if key is not None and outcome.done.executable is not None:
         keep(key, outcome.done.executable, call.library.name, call.problem, outcome.product.array, M, N)
-        more = isinstance(outcome.done.executable, MoreThanAProduct)
-        if kind is not None and key in PREPARED and outcome.done.plan.blocking is not None and not more:
+        plain = not isinstance(outcome.done.executable, MoreThanAProduct)
+        plain = plain and outcome.product.dtype == call.problem.result
+        if kind is not None and key in PREPARED and outcome.done.plan.blocking is not None and plain:
             from tilewise.dispatch.kinds import Kind  # lazily: products on a card do not load the CPU kernels
 
             KINDS[kind] = Kind(outcome.done.plan, outcome.product.array.dtype)
     delivered = o.out if o.out is not None else call.library.deliver(outcome.product)
+    if key is not None and _is_constant(call, outcome, o):
+        PREPARED.keep(key, Constant(delivered))
     return delivered if outcome.arg is None else (delivered, call.library.deliver(outcome.arg))
+
+
+def _is_constant(call: Call, outcome: Outcome, o: Options) -> bool:
+    """Whether a call has the same small P whatever the operands hold."""
+    p = call.problem
+    few = (p.k == 0 and p.members * p.m * p.n <= CONSTANT) or not p.members * p.m * p.n
+    plain = not (p.epilogue or p.accumulate or call.scales) and outcome.arg is o.out is None
+    return few and plain and call.device == "cpu" and call.library.name in ("numpy", "torch")
 
 
 def _kind_of(M: Any, N: Any, keywords: dict[str, Any]) -> Key | None:

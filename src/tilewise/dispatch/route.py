@@ -19,6 +19,7 @@ from tilewise.dispatch.forms import NumpysForms
 from tilewise.dispatch.prepared import PREPARED, SIGNATURES
 from tilewise.dispatch.sparse.arrays import is_sparse
 from tilewise.errors import UsageError
+from tilewise.system.imported import imported
 
 Matmul = Callable[..., Any]
 
@@ -127,7 +128,25 @@ class LazilyReduced:
         return reduced(M, N)
 
 
-ROUTES: tuple[Route, ...] = (NumpysForms(), StructuredValues(), SparseMatrices(), LargerThanMemory(), LazilyReduced())
+class LazilyConjugated:
+    """Views of PyTorch that are conjugated or negated when they are read: kernels read memory, so they are copied."""
+
+    def takes(self, M: Any, N: Any, o: Options) -> bool:
+        return _is_lazy_view(M) or _is_lazy_view(N)
+
+    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
+        left, right = (x.resolve_conj().resolve_neg() if _is_lazy_view(x) else x for x in (M, N))
+        return matmul(left, right, **o.keywords())
+
+
+def _is_lazy_view(x: Any) -> bool:
+    torch = imported("torch")
+    return torch is not None and isinstance(x, torch.Tensor) and bool(x.is_conj() or x.is_neg())
+
+
+ROUTES: tuple[Route, ...] = (
+    NumpysForms(), StructuredValues(), SparseMatrices(), LargerThanMemory(), LazilyReduced(), LazilyConjugated(),
+)  # fmt: skip
 
 
 def route_of(M: Any, N: Any, o: Options, routes: tuple[Route, ...]) -> Route | None:

@@ -204,7 +204,7 @@ class Product:
         sides = BlockedOperand(M, "M"), BlockedOperand(N, "N")
         stack = [self._stack_chunks(-axis) for axis in range(len(self.shape.stack) + 2, 2, -1)]
         chunks = (*stack, M.chunks[-2], N.chunks[-1])
-        name = f"tilewise-{tokenize(M, N, self.bias, *self.o.keywords().values())}"
+        name = f"tilewise-{tokenize(M, N, self.bias, self.o.keywords())}"
         layer: dict[Any, Any] = {}
         steps = list(_steps(M.chunks[-1], N.chunks[-2]))
         parts = [steps] if self.o.reproducible else _parts(steps, math.prod(map(len, chunks)))

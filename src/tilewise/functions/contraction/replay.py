@@ -1,7 +1,7 @@
-"""Repeated einsums of NumPy arrays: the first call records its views and products, later ones replay them.
+"""Repeated einsums of NumPy arrays and tensors: the first call records its views and products, later ones replay them.
 
-The cache key is subscripts, keywords, shapes, strides and dtypes. If the call is one product of views of two operands,
-its prepared call has the views' strides and runs on the operands themselves, without making the views again.
+The cache key is subscripts, keywords, shapes, strides, dtypes and devices. If the call is one product of views of two
+operands, its prepared call has the views' strides and runs on the operands themselves, without making the views again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tilewise.arrays.address import address
 from tilewise.arrays.extent import held
 from tilewise.backends.cpu.runtime import pool
 from tilewise.dispatch.prepared import PREPARED, SIGNATURES, OnHost
+from tilewise.system.imported import imported
 
 LIMIT = 4096  # cached calls
 NO_KEYWORDS: dict[str, Any] = {}
@@ -23,12 +24,16 @@ Step = tuple[Callable[..., Any], tuple[int, ...], tuple[Any, ...]]  # a function
 
 
 def signature(subscripts: Any, operands: Sequence[Any], semiring: Any, optimize: Any) -> Any:
-    """Everything about a call but its addresses; None where an operand is not NumPy's, or a keyword has no hash."""
+    """Everything about a call but its addresses; None for other classes, and where a keyword has no hash."""
     key = [subscripts, semiring, optimize]
     for x in operands:
-        if x.__class__ is not np.ndarray:
+        if x.__class__ is np.ndarray:
+            key += (x.shape, x.strides, x.dtype)
+            continue
+        torch = imported("torch")
+        if torch is None or x.__class__ not in (torch.Tensor, torch.nn.Parameter) or x.layout is not torch.strided:
             return None
-        key += (x.shape, x.strides, x.dtype)
+        key += (x.shape, x.stride(), x.dtype, x.device)
     made = tuple(key)
     try:
         hash(made)
@@ -89,7 +94,7 @@ class Record:
             for function, numbers, more in steps:
                 arrays.append(function(*[arrays[i] for i in numbers], *more))
             made = arrays[last]
-            return made[()] if made.ndim == 0 else made
+            return made[()] if made.ndim == 0 and made.__class__ is np.ndarray else made
 
         return again
 

@@ -4,6 +4,7 @@ matrices of one row or column, and pairs of axes as labels of an einsum."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import index
 from typing import Any, Unpack, overload
 
@@ -19,6 +20,7 @@ from tilewise.core.shapes import product_shape, written
 from tilewise.dispatch.forms import single_out
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.functions.contraction.einsum import einsum
+from tilewise.functions.contraction.forms import from_lists
 from tilewise.functions.contraction.views import array_of, dtype_of_array, permuted
 from tilewise.system.quantities import counted
 
@@ -222,15 +224,28 @@ def tensordot(
     (2, 5)
     """
     a, b = array_of(a, "a", sparse=False), array_of(b, "b", sparse=False)
-    of_a, of_b = _pairs(axes, a, b)
-    labels_a = list(range(a.ndim))
-    labels_b = list(range(a.ndim, a.ndim + b.ndim))
-    for i, j in zip(of_a, of_b, strict=True):
+    return _contracted(a, b, _pairs(axes, a, b), semiring, reproducible)
+
+
+def _contracted(
+    a: Any, b: Any, pairs: tuple[Sequence[int], Sequence[int]], semiring: AnySemiring, reproducible: Level
+) -> Any:
+    """The sum over pairs of axes: those of a, and those of b that they meet."""
+    for i, j in zip(*pairs, strict=True):
         if a.shape[i] != b.shape[j]:
             raise ShapeError(f"axis {i} of a is {a.shape[i]} long and axis {j} of b {b.shape[j]}: they must be equal")
+    subscripts = _subscripts(a.ndim, b.ndim, *map(tuple, pairs))
+    return einsum(subscripts, a, b, semiring=semiring, reproducible=reproducible)
+
+
+@lru_cache(maxsize=256)
+def _subscripts(axes_a: int, axes_b: int, of_a: tuple[int, ...], of_b: tuple[int, ...]) -> str:
+    """Of the product of two arrays with so many axes, summed over these pairs."""
+    labels_a, labels_b = list(range(axes_a)), list(range(axes_a, axes_a + axes_b))
+    for i, j in zip(of_a, of_b, strict=True):
         labels_b[j] = i
-    kept = [i for i in labels_a if i not in of_a] + [label for label in labels_b if label >= a.ndim]
-    return einsum(a, labels_a, b, labels_b, kept, semiring=semiring, reproducible=reproducible)
+    kept = [i for i in labels_a if i not in of_a] + [label for label in labels_b if label >= axes_a]
+    return from_lists((None, labels_a, None, labels_b, kept))[0]
 
 
 def _pairs(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
@@ -271,7 +286,8 @@ def inner(a: Any, b: Any, /, *, semiring: AnySemiring = "plus_times", reproducib
     array([ 9., 16.])
     """
     a, b = array_of(a, "a", sparse=False), array_of(b, "b", sparse=False)
-    return tensordot(a, b, 0 if 0 in (a.ndim, b.ndim) else (-1, -1), semiring=semiring, reproducible=reproducible)
+    pairs = ((), ()) if 0 in (a.ndim, b.ndim) else ((a.ndim - 1,), (b.ndim - 1,))
+    return _contracted(a, b, pairs, semiring, reproducible)
 
 
 @overload
