@@ -121,8 +121,9 @@ def _tiers(problem: Problem, tile: RegisterTile) -> list[list[CpuFamily]]:
 
 def _may_take(family: CpuFamily, problem: Problem, tile: RegisterTile) -> bool:
     """Whether a family takes a problem's dtypes and semiring, and has the order of sums that the problem specifies.
-    Ordered sums onto P start from what it holds: `packed` alone does that."""
-    if problem.ordered and not (family.k_order and (family is PACKED or not problem.accumulate)):
+    Ordered sums onto P start from what it holds, complex ones keep the order of their parts: `packed` alone does."""
+    onto_or_complex = problem.accumulate or problem.algebra.partial.kind == "c"
+    if problem.ordered and not (family.k_order and (family is PACKED or not onto_or_complex)):
         return False
     return family.takes_algebra(problem, tile)
 
@@ -132,7 +133,7 @@ def _pinned(problem: Problem, tile: RegisterTile, kernel: str) -> tuple[CpuFamil
     if best[0] is family:
         return best
     for view in sorted(views(problem), key=lambda view: not view.preferred):
-        if family.takes(problem, view, tile):
+        if _may_take(family, problem, tile) and family.takes(problem, view, tile):
             return family, view, "the kernel was requested"
     raise UsageError(f"kernel={kernel!r} does not fit {problem.shape} {problem.dtype}: {best[0].name!r} would run")
 

@@ -26,12 +26,14 @@ SOME = 64  # most rows and k of a small product, where a broadcast takes a port
 # and of complex numbers; FEW_PAIRED: columns
 ROWS, PAIRED_ROWS, FEW_PAIRED = 2, 8, 8
 NARROW = 2  # vectors of complex columns whose sums are in registers (1000x6x4 complex128 took 3.8 times as long packed)
+# complex: least k, and most bytes of a row, of an N that is better read by columns (8x3353x168 complex64 took 2.2 times
+# as long)
+FAR_PAIRED, SHORT_PAIRED = 512, 2**11
 LONG = 8  # vectors of k from which `dots` is better for two complex columns
 # vectors of columns, and bytes of N, up to which `unpacked` is better for one row or two (AVX-512: 2x800x64 float32 1.5
 # times)
 FEW_VECTORS, NEAR_N = 8, 2**20
 COLUMNS_FAR, NEAR_M = 64, 2**20  # columns of M, and its bytes, of a column-major M beyond L2
-PAIRED_DEPTH = 4  # k of complex numbers on x86 (20000x1x20 complex64 took 3.4 times as long with `packed`)
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -61,14 +63,13 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return f"{view.n} columns of complex numbers: the sums of a few rows are in registers, and nothing is packed"
     if view.m <= (PAIRED_ROWS if problem.as_pairs else 1 if tile.neon and problem.semiring.multiplies else ROWS):
         thin = view.k >= TALL_K and view.n * problem.dtype.itemsize <= THIN_ROW  # `unpacked` takes it
-        if problem.as_pairs:  # `dots` takes it
+        if problem.as_pairs:  # `dots` takes it, and `unpacked` short rows of a long N
             thin = view.m > 1 and view.n <= FEW_PAIRED and view.m_along_k
+            thin |= view.m > 2 and view.k >= FAR_PAIRED and view.n * problem.dtype.itemsize <= SHORT_PAIRED
         if _in_one_tile(problem, view, tile):
             return ""
         if view.n >= lanes and not thin and not is_dot(view) and (problem.semiring.multiplies or not tile.neon):
             return f"{view.m} rows: N is read in place, along its rows, and nothing is packed"
-    if problem.as_pairs and view.k <= PAIRED_DEPTH and not tile.neon:
-        return f"{view.k} of k: P is the cost, and is written along its rows"
     if problem.dtype.itemsize < 4 or is_short(problem) or not tile.neon or problem.as_pairs:
         return ""
     quiet, port = problem.signals, broadcast_costs(problem, tile)

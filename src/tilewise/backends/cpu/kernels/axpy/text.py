@@ -25,6 +25,7 @@ from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.grid import split_evenly
 from tilewise.backends.cpu.kernels.shared.job import ENTER, TASK_PARAMS, JobReader
 from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_load, masked_store
+from tilewise.backends.cpu.kernels.shared.pairs import folded
 from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.system.llvm_text import FunctionTable, IRFunction, module
 
@@ -133,15 +134,6 @@ class _AxpyTile:
             if made:
                 total = f.op(f"select <{a.lanes} x i1> {made}, {a.vector} {old}, {a.vector} {total}")
             f.store(a.vector, total, place, a.bytes)
-
-
-def folded(f: IRFunction, a: Arithmetic, parts: list[str], lanes: int) -> str:
-    """Combine the sums by real and by imaginary parts, exchanging neighbouring lanes of the latter: i·(x + iy) = ix -
-    y."""
-    kind = vector(a.kind, lanes)
-    other = f.shuffle(kind, parts[1], "poison", [lane ^ 1 for lane in range(lanes)])
-    less, more = (f.op(f"{op} {kind} {parts[0]}, {other}") for op in ("fsub", "fadd"))
-    return f.shuffle(kind, less, more, [lane + lanes * (lane % 2) for lane in range(lanes)])
 
 
 def _narrow(a: Arithmetic, vectors: int) -> IRFunction:

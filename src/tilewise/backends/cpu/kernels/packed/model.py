@@ -11,7 +11,8 @@ from tilewise.core.problem import Problem
 IDEA = "panels of M and N packed first: for any strides and dtypes"
 
 
-NARROW, DEEP = 32, 128  # most columns, and least k, of a P that is better computed transposed
+# most columns, of real and of complex numbers, and least k, of a P that is better computed transposed
+NARROW, NARROW_PAIRED, DEEP = 32, 24, 128
 # KC of complex numbers, by their bytes: a panel of M stays in an L1 of 32 KB (512^3 complex128 took 1.4 times as long
 # in one strip of 512)
 COMPLEX_KC = {8: 256, 16: 192}
@@ -31,10 +32,11 @@ def _narrow(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """AVX-512: whether the transposed product is better: of a few columns, beside a column-major M that is packed as N
     is, along its rows (3354x287x23 float32 took 2.4 times as long), or as those few rows the better one."""
     row = problem.layout_n.col if view.swapped == view.preferred else problem.layout_m.row
-    if row != 1 or not is_x86_sum(problem, tile):
+    paired = problem.as_pairs and tile.vector_bytes == 64
+    if row != 1 or not (paired or is_x86_sum(problem, tile)):
         return False
     few, many = (view.n, view.m) if view.preferred else (view.m, view.n)
-    return few <= NARROW < many and view.k >= DEEP
+    return few <= (NARROW_PAIRED if paired else NARROW) < many and view.k >= DEEP
 
 
 def KC(problem: Problem) -> int:

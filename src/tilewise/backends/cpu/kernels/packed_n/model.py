@@ -24,7 +24,8 @@ NEON_HIGH, NEON_WIDE = 400, 256  # rows and columns of P from which a packed M i
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return light_or_halves(problem) and view.m_along_k and view.n_along_n and view.p_along_n
+    numbers = light_or_halves(problem) or (problem.as_pairs and not tile.neon)
+    return numbers and view.m_along_k and view.n_along_n and view.p_along_n
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:

@@ -84,16 +84,16 @@ def _run(a: Arithmetic) -> IRFunction:
     """One task: a piece of one member's P."""
     f = IRFunction("run", TASK_PARAMS, public=True)
     job, t = JobReader(f), task_of(f, a, "mn")
-    KC, group, row_m, row_n, row_p = job.fields("KC", "group", "row_m", "row_n", "row_p")
+    KC, group, row_m, col_m, row_n, row_p = job.fields("KC", "group", "row_m", "col_m", "row_n", "row_p")
     k, rows, cols, M, N, P, space = t.depth, t.rows, t.cols, t.M, t.N, t.P, t.workspace
     fresh = f.test("eq", job.field("onto"), 0)
     with f.loop(0, k, KC) as p, f.loop(0, cols, group) as g:
         first = f.both(fresh, f.test("eq", p.index, 0))
         wide, kc = f.lower(f.sub(cols, g.index), group), f.lower(f.sub(k, p.index), KC)
-        strip_n = f.at(a.kind, N, f.mul(p.index, row_n), g.index)
+        strip_m, strip_n = f.at(a.kind, M, f.mul(p.index, col_m)), f.at(a.kind, N, f.mul(p.index, row_n), g.index)
         f.invoke("pack_n", PACK, src=strip_n, lane=1, step=row_n, lanes=wide, kc=kc, dst=space)
         f.do(
-            f"call void @group(i64 {rows}, i64 {wide}, i64 {kc}, ptr {f.at(a.kind, M, p.index)}, i64 {row_m}, "
+            f"call void @group(i64 {rows}, i64 {wide}, i64 {kc}, ptr {strip_m}, i64 {row_m}, "
             f"ptr {space}, ptr {f.at(a.kind, P, g.index)}, i64 {row_p}, i1 {first})"
         )
     return f

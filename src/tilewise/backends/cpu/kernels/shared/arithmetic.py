@@ -93,6 +93,11 @@ class Arithmetic:
         return 2 if self.partial.kind == "c" else 1
 
     @once
+    def sums_each(self) -> int:
+        """Sums of a cell: by the real and by the imaginary parts of pairs."""
+        return 2 if self.pairs else 1
+
+    @once
     def kind(self) -> str:
         return scalar_kind(self.partial)
 

@@ -3,16 +3,21 @@
 M and N are read in place or packed (rows of a packed N are a panel's width apart). Tiles store to P directly; the last
 vector of a row is masked or, without cheap masks, overlaps the one before, whose shared columns are computed twice. A
 tile with few accumulators has several sets of them, which take k in turn, to hide the latency of an add.
+
+Complex numbers (`pairs`): N and P are read as real matrices of twice the columns. A row of a tile has two sums, by the
+real and by the imaginary parts of M, which are combined as they are stored.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 from tilewise.algebra.to_llvm import vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load, narrow
 from tilewise.backends.cpu.kernels.shared.masks import load_lanes, mask_below, masked_source, store_lanes, store_rounded
+from tilewise.backends.cpu.kernels.shared.pairs import folded
 from tilewise.backends.cpu.kernels.shared.panel import packed_element, packed_vectors, prefetch_row
 from tilewise.system.llvm_text import IRFunction
 
@@ -76,7 +81,7 @@ class _ExactTile:
         self.f = IRFunction(form.name, PARAMS + more_params(form))
         self.quiets = a.quiets and a.target.has_fminnm
         self.render = a.renderer(self.f, a.lanes, quiet=self.quiets)
-        self.cells = form.rows * form.vectors
+        self.cells = form.rows * form.vectors * a.sums_each
         self.masked = form.narrow or a.target.cheap_masks
         self.by_lane = by_lane(a, form)
         self.element_m = a.element_m if form.widens else a.kind
@@ -85,7 +90,7 @@ class _ExactTile:
         self.prefetches_below = not near
         self.sets = form.sets
         # large products consist of the largest tiles; steps that are not unrolled hide the loop overhead by themselves
-        large = form.rows >= a.MR - 1 and form.vectors == a.tile[1]
+        large = form.rows * a.sums_each >= a.MR - 1 and form.vectors == a.tile[1]
         several = form.panel and large and (a.fused or a.keeps_k_order)
         self.unroll = max(self.sets, a.lanes if self.by_lane else 4 if several else 1)
 
@@ -237,9 +242,9 @@ class _ExactTile:
                 f.prefetch(f.at(self.element_n, below, v * a.lanes))
             f.prefetch(f.at(self.element_n, below, self.last))
         for row in range(form.rows):
-            element = lanes[row] if lanes else self.element_of_M(k, row)
-            for v in range(form.vectors):
-                total = sums[row * form.vectors + v]
+            elements = [lanes[row]] if lanes else self.elements_of_M(k, row)
+            for v, (number, element) in product(range(form.vectors), enumerate(elements)):
+                total = sums[(row * form.vectors + v) * a.sums_each + number]
                 result.append(self.render.accumulate(a.add, a.mul, (total,), (element,), (ns[v],))[0])
             if a.starts_from_p and row % 2 and self.cells == a.target.registers // 2:  # as in `tile`
                 result[-2 * form.vectors :] = a.pinned(f, result[-2 * form.vectors :])
@@ -259,30 +264,35 @@ class _ExactTile:
                 loaded = f.op(f"insertelement {a.vector} {loaded}, {a.kind} {one}, i32 {lane}")
         return a.quiet(f, loaded, a.lanes) if self.quiets else loaded
 
-    def element_of_M(self, k: str, row: int) -> str:
-        """M[row, k] broadcast."""
+    def elements_of_M(self, k: str, row: int) -> list[str]:
+        """M[row, k] broadcast; of a pair its real and its imaginary part."""
         a, f, form = self.a, self.f, self.form
+        if a.pairs:
+            place = f.at(a.kind, self.rows[row], f.mul(k, 2 if form.along_k else "%step_m"))
+            return [f.splat(a.kind, f.load(a.kind, f.at(a.kind, place, part), a.bytes), a.lanes) for part in range(2)]
         if form.widens:
             place = f.at(a.kind, f.at(a.vector, self.wide, row), self.inner)
-            return f.splat(a.kind, f.load(a.kind, place, a.bytes), a.lanes)
+            return [f.splat(a.kind, f.load(a.kind, place, a.bytes), a.lanes)]
         if not form.panel_m:
             place = f.at(a.kind, self.rows[row], k if form.along_k else f.mul(k, "%step_m"))
             element = f.load(a.kind, place, a.bytes)
-            return f.splat(a.kind, a.quiet(f, element, 1) if self.quiets else element, a.lanes)
-        return packed_element(f, a, self.M, form.panel_m, k, row)[0]
+            return [f.splat(a.kind, a.quiet(f, element, 1) if self.quiets else element, a.lanes)]
+        return [packed_element(f, a, self.M, form.panel_m, k, row)[0]]
 
     def write(self, sums: list[str]) -> None:
         """Store to P, or add to it: all old cells are loaded before any is stored, because vectors may overlap."""
         a, f, form = self.a, self.f, self.form
+        if a.pairs:
+            sums = [folded(f, a, sums[at : at + 2], a.lanes) for at in range(0, len(sums), 2)]
         places = []
-        for cell in range(self.cells):
+        for cell in range(form.rows * form.vectors):
             row, v = divmod(cell, form.vectors)
             line = f.at(a.kind, self.P, f.mul("%row_p", row))
             places.append(f.at(a.kind, line, self.last if v == form.vectors - 1 else v * a.lanes))
         if self.masked and self.inside is None:
             self.write_one_by_one(sums, places)
             return
-        masks = [self.inside if cell % form.vectors == form.vectors - 1 else None for cell in range(self.cells)]
+        masks = [self.inside if cell % form.vectors == form.vectors - 1 else None for cell in range(len(places))]
 
         def keep(values: list[str]) -> None:
             for value, place, mask in zip(values, places, masks, strict=True):

@@ -27,7 +27,8 @@ def widest(a: Arithmetic, form: ExactForm, rows: int) -> int:
     free = a.target.registers - (rows if by_lane(a, form) else 1)
     # sums; an unpacked M needs registers for addresses
     most = a.target.registers // 2 if a.starts_from_p else a.MR * a.tile[1]
-    return max(1, min(WIDEST, most // rows, free // (rows + 1)))
+    sums = rows * a.sums_each
+    return max(1, min(WIDEST, most // sums, free // (sums + 1)))
 
 
 def tallest(a: Arithmetic, form: ExactForm) -> int:
@@ -44,7 +45,7 @@ def sum_sets(a: Arithmetic, form: ExactForm, rows: int) -> int:
         rows == 1
         and not a.ordered
         and tallest(a, form) > 2
-        and 2 * sets * widest(a, form, 1) <= a.target.registers * 3 // 4
+        and 2 * sets * widest(a, form, 1) * a.sums_each <= a.target.registers * 3 // 4
     ):
         sets *= 2
     return sets

@@ -43,6 +43,8 @@ NEON_DEEP = 384  # k of float64 up to which such a tile is faster: 600x500x9 too
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    if problem.as_pairs:
+        return not tile.neon and view.n_along_n and view.p_along_n
     return problem.light and view.n_along_n and (view.p_along_n or view.m <= SKINNY)
 
 
@@ -65,7 +67,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return "P is the cost, and is written once along its rows"
     if neon:
         return _on_neon(problem, view, tile)
-    if is_x86_sum(problem, tile) and n <= NARROW and view.m <= SKINNY:
+    if view.m <= SKINNY and n <= (2 * NARROW if problem.as_pairs else NARROW if is_x86_sum(problem, tile) else 0):
         return f"{view.m} rows, and N's are short: N is read once in place"
     if view.m * n > SECOND_CACHE or view.m * k > SECOND_CACHE or view.k * n > 2 * SECOND_CACHE:
         return ""
