@@ -26,7 +26,7 @@ def vector_loop(f: IRFunction, a: Arithmetic, count: str, body: Callable[[str, i
 
 def load_lanes(f: IRFunction, a: Arithmetic, place: str, lanes: int, mask: str | None) -> str:
     if mask is not None:
-        return masked_load(f, a, place, mask)
+        return masked_load(f, a, place, mask, lanes)
     return f.load(vector(a.kind, lanes), place, a.bytes)
 
 
@@ -73,10 +73,12 @@ def mask_below(f: IRFunction, count: str, lanes: int) -> str:
     return f.op(f"icmp slt {vector('i32', lanes)} <{counting}>, {limit}")
 
 
-def masked_load(f: IRFunction, a: Arithmetic, place: str, mask: str) -> str:
-    """Load the lanes under the mask; the others are 0 and their memory is not accessed."""
-    to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), (vector("i1", a.lanes), mask)]
-    return f.call(a.vector, f"llvm.masked.load.{vector_suffix(a)}.p0", [*to, (a.vector, "zeroinitializer")])
+def masked_load(f: IRFunction, a: Arithmetic, place: str, mask: str, lanes: int = 0) -> str:
+    """Load the lanes under the mask; the others are 0 and their memory is not accessed. `lanes`: not a vector's."""
+    lanes = lanes or a.lanes
+    kind = vector(a.kind, lanes)
+    to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), (vector("i1", lanes), mask)]
+    return f.call(kind, f"llvm.masked.load.{vector_suffix(a, lanes)}.p0", [*to, (kind, "zeroinitializer")])
 
 
 def masked_source(f: IRFunction, a: Arithmetic, source: DType, place: str, mask: str) -> str:

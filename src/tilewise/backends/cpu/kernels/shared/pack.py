@@ -6,11 +6,13 @@ ones. Lanes past the edge repeat the last one or are 0, and their results are ne
 
 from __future__ import annotations
 
+from functools import partial
+
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import Value, vector
 from tilewise.backends.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.backends.cpu.kernels.shared.convert import load
-from tilewise.backends.cpu.kernels.shared.masks import mask_below, masked_source
+from tilewise.backends.cpu.kernels.shared.masks import load_cells, mask_below, masked_source
 from tilewise.system.llvm_text import IRFunction
 
 PACK = "ptr src, i64 lane, i64 step, i64 lanes, i64 kc, ptr dst"
@@ -38,10 +40,12 @@ class _Pack:
         self.place = vector(self.kind, repeats)  # the type of an element in the panel
         self.bytes = 4 if spread > 1 else a.bytes
         self.row = width * a.parts  # elements of one k in a panel
-        even = width & -width
-        self.chunk = min(even, a.target.vector_bytes // self.bytes)
-        self.square = min(even, SQUARE)
+        even, lanes = width & -width, a.target.vector_bytes // self.bytes
+        narrow = width <= min(lanes, SQUARE) and not a.target.by_lane  # a panel is one chunk, and part of a square
+        self.chunk = width if narrow else min(even, lanes)
+        self.square = SQUARE if narrow and width > SQUARE // 2 else min(even, SQUARE)
         plain = a.parts == 1 and not a.bits and spread == repeats == 1 and source.kind != "c" and self.chunk == a.lanes
+        self.unconverted = source == a.partial and spread == repeats == 1 and not a.bits
         self.together = TOGETHER if a.target.by_lane else 1
         self.reaches = plain and a.target.by_lane  # the last vector of a row overlaps the one before
         self.masked = plain and (a.target.cheap_masks or (a.target.masks and source.itemsize >= 4))
@@ -148,7 +152,7 @@ class _Pack:
         f = self.f
         left = f.sub("%lanes", f.mul(whole, self.width))
         vectors = f.mul(f.div(left, self.chunk), self.chunk)
-        end = f.lower(f.mul(f.div(f.add(left, self.a.lanes - 1), self.a.lanes), self.a.lanes), self.width)
+        end = f.lower(self.whole_vectors(left), self.width)
         last = f.sub(left, 1)
         with f.loop(whole, panels) as p:
             to = f.at(self.place, "%dst", f.mul(p.index, f.mul("%kc", self.row)))
@@ -169,16 +173,20 @@ class _Pack:
                         self.keep(self.fetch(f.at(self.size(), src, f.lower(c.index, last)), 1), to_edge, 1)
 
     def transpose(self, panels: str) -> None:
-        """Contiguous k: squares are loaded along k and transposed in registers."""
+        """Contiguous k: squares are loaded along k and transposed in registers. Of complex numbers a remainder of k is
+        a square, too, if it is half of one: it overlaps the square before, or is loaded under a mask."""
         f, side = self.f, self.square
         last = f.sub("%lanes", 1)
+        bulk = f.mul(f.div("%kc", side), side)
+        short = f.test("slt", "%kc", side)
         with f.loop(0, panels) as p:
             to = f.at(self.place, "%dst", f.mul(p.index, f.mul("%kc", self.row)))
             first = f.mul(p.index, self.width)
-            bulk = f.mul(f.div("%kc", side), side)
-            with f.loop(0, self.width, side) as r:
+            one = self.width <= self.a.lanes
+            end = str(self.width) if one else f.lower(self.whole_vectors(f.sub("%lanes", first)), self.width)
+            with f.loop(0, end, side) as r:
                 rows = []
-                for i in range(side):
+                for i in range(min(side, self.width)):
                     lane = f.lower(f.add(f.add(first, r.index), i), last)
                     rows.append(f.at(self.size(), "%src", f.mul(lane, "%lane")))
                 ahead = f.mul("%lane", self.width)
@@ -189,14 +197,36 @@ class _Pack:
                     for place in places if not self.a.target.by_lane else []:
                         f.prefetch(f.at(self.size(), place, ahead))
                     place = f.at(self.place, to, f.mul(k.index, self.row), r.index)
-                    if self.a.bits and self.source.itemsize == 1 and self.width == side == SQUARE:
-                        self.truths(places, place)
-                    else:
-                        self.squares(places, place)
-                with f.loop(bulk, "%kc") as k:
-                    place = f.at(self.place, to, f.mul(k.index, self.row), r.index)
-                    for i, row in enumerate(rows):
-                        self.keep(self.fetch(f.at(self.size(), row, k.index), 1), f.at(self.place, place, i), 1)
+                    self.square_from(places, place)
+
+                def overlapping(rows: list[str] = rows, r: str = r.index, to: str = to) -> None:
+                    k = f.sub("%kc", side)
+                    places = [f.at(self.size(), row, k) for row in rows]
+                    self.square_from(places, f.at(self.place, to, f.mul(k, self.row), r))
+
+                def masked(rows: list[str] = rows, r: str = r.index, to: str = to) -> None:
+                    self.squares(rows, f.at(self.place, to, r), mask_below(f, "%kc", side))
+
+                def one_by_one(rows: list[str] = rows, r: str = r.index, to: str = to) -> None:
+                    with f.loop(bulk, "%kc") as k:
+                        place = f.at(self.place, to, f.mul(k.index, self.row), r)
+                        for i, row in enumerate(rows):
+                            self.keep(self.fetch(f.at(self.size(), row, k.index), 1), f.at(self.place, place, i), 1)
+
+                under_mask = self.a.target.cheap_masks and self.unconverted
+                more = partial(f.either, short, masked if under_mask else one_by_one, overlapping)
+                half = f.test("sge", f.sub("%kc", bulk), side // 2)
+                f.either(half if self.a.parts > 1 else "false", more, one_by_one)
+
+    def square_from(self, places: list[str], place: str) -> None:
+        if self.a.bits and self.source.itemsize == 1 and self.width == self.square == SQUARE:
+            self.truths(places, place)
+        else:
+            self.squares(places, place)
+
+    def whole_vectors(self, lanes: str) -> str:
+        """As many lanes, in whole vectors: what tiles read of the last panel."""
+        return self.f.mul(self.f.div(self.f.add(lanes, self.a.lanes - 1), self.a.lanes), self.a.lanes)
 
     def repeat(self, panels: str) -> None:
         """Contiguous k, every element replicated to a vector: a vector along k of each row, lane by lane."""
@@ -223,14 +253,31 @@ class _Pack:
                 for i, row in enumerate(rows):
                     self.keep(self.fetch(f.at(self.size(), row, k.index), 1), f.at(self.place, place, i), 1)
 
-    def squares(self, places: list[str], to: str) -> None:
-        """A square of elements, loaded along k and stored along its lanes."""
-        loaded = [self.fetch(place, self.square) for place in places]
+    def squares(self, places: list[str], to: str, mask: str | None = None) -> None:
+        """A square of elements, loaded along k and stored along its lanes; under a mask only the first kc of k."""
+        f, side, height = self.f, self.square, len(places)
+        if mask is None:
+            loaded = [self.fetch(place, side) for place in places]
+        else:
+            loaded = [self.quieted(load_cells(f, self.a, place, side, mask), side) for place in places]
+        columns: list[list[str]] = []
         for number in range(self.a.parts):
-            columns = transposed(self.f, self.kind, [value[number] for value in loaded])
-            for i, column in enumerate(columns):
-                place = self.f.at(self.place, to, i * self.row + number * self.width)
-                self.keep((column,), place, self.square)
+            rows = [value[number] for value in loaded] + ["poison"] * (side - height)
+            columns.append(transposed(f, self.kind, rows))
+            if height < side:
+                kind = vector(self.kind, side)
+                columns[-1] = [f.shuffle(kind, column, "poison", range(height)) for column in columns[-1]]
+
+        def kept(i: int) -> None:
+            for number, column in enumerate(columns):
+                self.keep((column[i],), f.at(self.place, to, i * self.row + number * self.width), height)
+
+        for i in range(side):
+            if mask is None:
+                kept(i)
+            else:
+                with f.when(f.test("sgt", "%kc", i)):
+                    kept(i)
 
     def truths(self, places: list[str], to: str) -> None:
         """Eight rows of eight booleans as one register of bytes: tested, transposed and expanded together."""
