@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import tilewise as tw
 from operands import numpy_dtype
 from oracle import EPS, oracle
-from tilewise.backends.reference.epilogue import _erf
 from tilewise.core.epilogue import ACTIVATIONS, Epilogue
 from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import problem_of_shape
@@ -87,10 +86,40 @@ def test_nan_and_inf_pass_through():
     assert tw.matmul(M, np.ones((1, 1), np.float32), activation="relu")[2, 0] == 0
 
 
-def test_erf_is_erf():
-    x = np.concatenate([np.linspace(-7, 7, 4001), [np.inf, -np.inf, 0.0]])
-    assert np.abs(_erf(x) - erf(x)).max() < 5e-15
-    assert np.isnan(_erf(np.array([np.nan]))).all()
+WITHOUT_CANCELLATION = {
+    "gelu": lambda v: v * math.erfc(-v / math.sqrt(2)) / 2,
+    "gelu_tanh": lambda v: v / (1 + math.exp(-math.sqrt(8 / math.pi) * (v + 0.044715 * v**3))),
+    "silu": lambda v: v / (1 + math.exp(-v)),
+}
+
+
+@pytest.mark.parametrize("activation", WITHOUT_CANCELLATION)
+@pytest.mark.parametrize(("dtype", "near", "tail"), [("float32", 2e-7, 4e-6), ("float64", 4e-16, 2e-14)])
+def test_activations_are_accurate_in_the_tails_too(activation, dtype, near, tail):
+    x = np.concatenate([np.linspace(-6, 30, 3001), np.logspace(-30, 1, 99), -np.logspace(-30, 0, 99)]).astype(dtype)
+    P = tw.matmul(x[:, None], np.ones((1, 1), dtype), activation=activation)[:, 0].astype(np.float64)
+    exact = np.array([WITHOUT_CANCELLATION[activation](v) for v in x.tolist()])
+    assert (abs(P - exact) <= near * (1 + abs(x))).all()
+    assert (abs(P - exact) <= tail * abs(exact)).all()
+
+
+@pytest.mark.parametrize("activation", [None, *ACTIVATIONS])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_cell_does_not_depend_on_its_place(activation, dtype):
+    """Vectors, the columns that are left over, few cells and many, by any number of threads: the same values."""
+    rng = np.random.default_rng(5)
+    M, N, bias = (rng.standard_normal(shape).astype(dtype) for shape in ((203, 1), (1, 131), (131,)))
+    whole = tw.matmul(M, N, alpha=1.5, bias=bias, activation=activation)
+    for i, j in ((0, 0), (17, 3), (202, 130), (100, 128), (5, 16)):
+        one = tw.matmul(M[i : i + 1], N[:, j : j + 1], alpha=1.5, bias=bias[j : j + 1], activation=activation)
+        assert one.tobytes() == whole[i, j].tobytes()
+    before = tw.get_num_threads()
+    tw.set_num_threads(3)
+    try:
+        again = tw.matmul(M, N, alpha=1.5, bias=bias, activation=activation)
+    finally:
+        tw.set_num_threads(before)
+    assert again.tobytes() == whole.tobytes()
 
 
 @pytest.mark.parametrize(

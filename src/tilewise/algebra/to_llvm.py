@@ -25,8 +25,8 @@ from tilewise.algebra.expression import (
     constant_over,
     is_plain,
 )
+from tilewise.algebra.llvm_exponentials import LN2, Exponentials
 from tilewise.algebra.llvm_integer import integer_operation
-from tilewise.algebra.llvm_softplus import LN2, softplus
 from tilewise.errors import DtypeError
 
 Value = tuple[str, ...]  # the registers of one value: two for complex numbers
@@ -272,7 +272,9 @@ class Renderer:
 
         larger = op(f"select {self.mask} {op(f'fcmp ogt {t} {a}, {b}')}, {t} {a}, {t} {b}")
         distance = self.writer.call(t, f"llvm.fabs.{self._suffix()}", [(t, op(f"fsub {t} {a}, {b}"))])
-        usual = op(f"fadd {t} {larger}, {softplus(self.kind, self.lanes, distance, op, self._fma, number)}")
+        usual = op(
+            f"fadd {t} {larger}, {Exponentials(self.kind, self.lanes, op, self._fma, number).softplus(distance)}"
+        )
         same = op(f"fcmp oeq {t} {a}, {b}")
         found = op(f"select {self.mask} {same}, {t} {op(f'fadd {t} {a}, {number(LN2)}')}, {t} {usual}")
         is_nan = op(f"fcmp uno {t} {a}, {b}")

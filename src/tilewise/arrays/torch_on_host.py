@@ -78,7 +78,7 @@ class OnHostMemoryWithMore:
         self._strides = product.stride()
         self._left, self._right = _reach(M), _reach(N)
         result = getattr(np, str(product.dtype).removeprefix("torch."), None)  # sums of this dtype may be stored in P
-        self._in_place = more.epilogue is None or (more.epilogue.is_native and more.ready.result == result)
+        self._in_place = more.epilogue is None or more.ready.result == result
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         """P, or P and the winning k; None where a storage is smaller than its tensor."""
@@ -107,7 +107,7 @@ class OnHostMemoryWithMore:
             if scaled is not sums:
                 np.copyto(p, scaled)
         else:
-            more.epilogue(sums, given[0], None if self._in_place else p)
+            more.epilogue(sums, given[0], p)
         return P
 
 

@@ -16,13 +16,13 @@ from tilewise.algebra.no_edge import no_edge_of, run_encoded
 from tilewise.arrays import HostArray, Operand
 from tilewise.arrays.float8_scales import scaled
 from tilewise.backends import reference
+from tilewise.backends.cpu.kernels.epilogue.run import HostEpilogue, Scaling
 from tilewise.core.machine import Machine, Times
 from tilewise.core.options import Options
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Layout, Problem, row_major
 from tilewise.core.recipe import Recipe
 from tilewise.dispatch.bind import Call, matrices
-from tilewise.dispatch.host_epilogue import HostEpilogue, Scaling
 from tilewise.dispatch.prepared import MoreThanAProduct
 from tilewise.planning.choose import make_plan
 from tilewise.planning.launchers import launcher_of

@@ -14,7 +14,7 @@ import numpy as np
 from tilewise.algebra.dtypes import Array
 from tilewise.algebra.structured import StructuredAlgebra
 from tilewise.arrays.float8_scales import HostScales, scaled
-from tilewise.backends.reference.epilogue import with_epilogue
+from tilewise.backends.cpu.kernels.epilogue.run import HostEpilogue
 from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.problem import Problem
 from tilewise.scale import host
@@ -132,7 +132,8 @@ class SumsTask(TileTask):
     def rounded(self, partial: Array, bias: Array | None) -> Array:
         result = self.problem.semiring.over(self.problem.dtype).result.numpy
         if self.epilogue:
-            return with_epilogue(self.epilogue, partial.copy(), bias, result)
+            sums = partial.copy()
+            return HostEpilogue(self.epilogue, sums, result, False)(sums, bias)
         made = partial if self.scales is None else scaled(partial.copy(), *self.scales)
         return made.astype(result, copy=False)
 
