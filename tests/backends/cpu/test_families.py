@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -71,15 +72,18 @@ def test_any_kernel_that_takes_a_product_can_be_requested() -> None:
 @pytest.mark.parametrize("kernel", ["unpacked", "packed_n", "packed", "axpy"])
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_every_family_of_complex_numbers_sums_the_same(kernel: str, dtype: str) -> None:
-    """Whole numbers, whose sums are exact: edges of rows and columns, strips of k, a column-major M, onto P."""
+    """Whole numbers, whose sums are exact: edges of rows and columns, strips of k, any layout, onto P."""
     rng = np.random.default_rng(2)
     for m, k, n in ((13, 5, 1), (4, 9, 12), (37, 30, 70), (9, 1100, 31), (70, 3, 300)):
         M, N, P = ((rng.integers(-9, 9, (*shape, 2)) @ (1, 1j)).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
-        for order in "C" if kernel == "packed_n" else "CF":
-            left, out = M.astype(dtype, order=order), P.copy()
-            tw.matmul(left, N, out=out, accumulate=True, kernel=kernel)
+        rights = [N]
+        if kernel.startswith("packed"):  # contiguous along k, backwards along k, and every second column
+            rights += [np.asfortranarray(N), np.asfortranarray(N[::-1])[::-1], np.repeat(N, 2, axis=1)[:, ::2]]
+        for left, right in product((M, np.asfortranarray(M)), rights):
+            out = P.copy()
+            tw.matmul(left, right, out=out, accumulate=True, kernel=kernel)
             np.testing.assert_array_equal(out, P + M @ N)
-            np.testing.assert_array_equal(tw.matmul(left, N, kernel=kernel), M @ N)
+            np.testing.assert_array_equal(tw.matmul(left, right, kernel=kernel), M @ N)
 
 
 def test_a_kernel_with_another_order_of_sums_is_refused() -> None:

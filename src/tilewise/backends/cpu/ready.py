@@ -96,8 +96,8 @@ def _strides(problem: Problem, cut: Blocking) -> tuple[int, int, int, int, int, 
             (M.col if k > 1 else m or 1, M.row if m > 1 else 1),
         )
         of_p = P.col if n > 1 else m or 1, P.row if m > 1 else 1
-    if cut.pairs:  # in real numbers: rows of N and P have their parts interleaved
-        return 2 * of_m[0], 2 * of_m[1], 2 * of_n[0], 1, 2 * of_p[0], 1
+    if cut.pairs:  # in real numbers, of which a column has two: rows of P have their parts interleaved
+        return 2 * of_m[0], 2 * of_m[1], 2 * of_n[0], of_n[1], 2 * of_p[0], 1
     return *of_m, *of_n, *of_p
 
 

@@ -24,7 +24,7 @@ SOME = 64  # most rows and k of a small product, where a broadcast takes a port
 
 # x86: rows up to which it is the fastest for any k, of real (4x300x300 float32 took 1.4 times as long with `unpacked`)
 # and of complex numbers; FEW_PAIRED: columns
-ROWS, PAIRED_ROWS, FEW_PAIRED = 2, 8, 8
+ROWS, PAIRED_ROWS, FEW_PAIRED = 2, (4, 8), 8
 NARROW = 2  # vectors of complex columns whose sums are in registers (1000x6x4 complex128 took 3.8 times as long packed)
 # complex: least k, and most bytes of a row, of an N that is better read by columns (8x3353x168 complex64 took 2.2 times
 # as long)
@@ -33,6 +33,7 @@ LONG = 8  # vectors of k from which `dots` is better for two complex columns
 # vectors of columns, and bytes of N, up to which `unpacked` is better for one row or two (AVX-512: 2x800x64 float32 1.5
 # times)
 FEW_VECTORS, NEAR_N = 8, 2**20
+FAR_N = 6 * 2**20  # bytes of a complex N that up to eight rows read along its rows, as a stream
 COLUMNS_FAR, NEAR_M = 64, 2**20  # columns of M, and its bytes, of a column-major M beyond L2
 
 
@@ -61,7 +62,10 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     if problem.as_pairs and _narrow(problem, view, tile, lanes):
         return f"{view.n} columns of complex numbers: the sums of a few rows are in registers, and nothing is packed"
-    if view.m <= (PAIRED_ROWS if problem.as_pairs else 1 if tile.neon and problem.semiring.multiplies else ROWS):
+    rows = 1 if tile.neon and problem.semiring.multiplies else ROWS
+    if problem.as_pairs:
+        rows = PAIRED_ROWS[tile.neon or view.k * view.n * problem.dtype.itemsize > FAR_N]
+    if view.m <= rows:
         thin = view.k >= TALL_K and view.n * problem.dtype.itemsize <= THIN_ROW  # `unpacked` takes it
         if problem.as_pairs:  # `dots` takes it, and `unpacked` short rows of a long N
             thin = view.m > 1 and view.n <= FEW_PAIRED and view.m_along_k
@@ -96,7 +100,7 @@ def _narrow(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> boo
     if view.m_along_k:
         return view.n > 2 or (view.n == 2 and view.k < LONG * lanes)
     near = view.m * view.k * problem.dtype.itemsize <= NEAR_M
-    return near or view.k <= COLUMNS_FAR or view.m <= PAIRED_ROWS
+    return near or view.k <= COLUMNS_FAR or view.m <= PAIRED_ROWS[1]
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:

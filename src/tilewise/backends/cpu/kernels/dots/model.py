@@ -16,9 +16,9 @@ IDEA = "a column or a few; dot products along k"
 CELLS, CELLS_APART = 9, 4
 PAIRED, PAIRS = 8, 4  # complex: most columns, least vectors of k (66x458x7 took 1.8 times as long with `packed`)
 # complex: rows of a P without contiguous rows (806486x2x2 complex64, column-major: 2.0 times as long with `packed`);
-# rows or columns, and least vectors of k, where both operands are contiguous along k; bytes of more columns than rows
-# that are copied first (966x511x8 complex64, both column-major: 2.6 times as long as packed)
-FEW_PAIRED, SOME_PAIRED, SOME_VECTORS, COPIED_PAIRED = 4, 24, 16, 2**17
+# bytes of more columns than rows that are copied first (966x511x8 complex64, both column-major: 2.6 times as long as
+# packed)
+FEW_PAIRED, COPIED_PAIRED = 4, 2**17
 NEAR_PAIRED = 2**21  # bytes of N's columns that many rows may read again (8x47202x64, column-major: 2.4 times as long)
 HALVES = 8  # most columns of half precision: M's rows are widened again for every tile of columns
 NEON_HALVES = 5  # on NEON, where `packed_n` widens M's rows once
@@ -166,16 +166,14 @@ def _short(view: View, lanes: int) -> bool:
 
 
 def _few_pairs(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    """Whether packing complex operands would cost more than horizontal sums: few rows, or both contiguous along a long
-    k and few rows or columns (200x300x10 complex128 took 2.4 times as long with `packed`)."""
+    """Whether packing complex operands would cost more than horizontal sums: few rows or columns."""
     least, vectors = min(view.m, view.n), _vectors(problem, view, tile)
     if least == 1 or (view.n_along_n and view.p_along_n):
         return False
-    if view.m < view.n:  # columns are read for every few rows: the fewer the better
-        if view.n_along_k or view.k * view.n * problem.dtype.itemsize > COPIED_PAIRED:
-            return False
-    elif view.n_along_k and least <= SOME_PAIRED and vectors >= SOME_VECTORS:
-        return True
+    # columns are read again for every few rows: the fewer the better
+    far = view.n_along_k or view.k * view.n * problem.dtype.itemsize > COPIED_PAIRED
+    if view.m < view.n and far:
+        return False
     if view.k <= SHORT:  # multiplied element by element
         return least == 2 and view.k <= SHORTER
     return least <= (PAIRED if vectors >= PAIRED else FEW_PAIRED)

@@ -50,7 +50,7 @@ def _run(a: Arithmetic) -> IRFunction:
                 row_p=row_p, rows=t.rows, cols=n, first=f.both(fresh, first), down="true")  # fmt: skip
         else:
             f.do(
-                f"call void @group(i64 {t.rows}, i64 {n}, i64 {kc}, ptr {strip_m}, i64 {row_m}, "
+                f"call void @group(i64 {t.rows}, i64 {n}, i64 {kc}, ptr {strip_m}, i64 {row_m}, i64 1, "
                 f"ptr {t.workspace}, ptr {block}, i64 {n}, i1 {first}, ptr {t.P}, i64 {row_p}, i1 {whole})"
             )
     if not a.same_storage:

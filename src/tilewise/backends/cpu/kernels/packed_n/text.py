@@ -4,6 +4,8 @@ For each strip of KC and each group of columns that fits L2, N is packed along i
 group, so that P is written along its rows and M's few rows stay in L1. Tiles are as high as the rows divide evenly. An
 operand that is read only a few times gains nothing from packing, so this wins until M is read for too many groups.
 
+Complex numbers are pairs of real ones. An N whose rows are not contiguous is packed pair by pair.
+
 Half precision is widened: N as it is packed, as much of k as L2 holds, M a few rows at a time into a buffer. Where one
 strip is all of k, tiles round their sums and store to P; else sums are kept in a block and rounded once, at the end.
 """
@@ -18,7 +20,7 @@ from tilewise.backends.cpu.kernels.shared.convert import load
 from tilewise.backends.cpu.kernels.shared.exact_tile import ExactForm, more_params
 from tilewise.backends.cpu.kernels.shared.grid import split_evenly, tallest, tile_functions, tile_of
 from tilewise.backends.cpu.kernels.shared.job import TASK_PARAMS, JobReader
-from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function
+from tilewise.backends.cpu.kernels.shared.pack import PACK, pack_function, pack_pairs_functions
 from tilewise.backends.cpu.kernels.shared.strips import AGAINST_STRIP, strip_functions
 from tilewise.backends.cpu.kernels.shared.task import task_of
 from tilewise.system.llvm_text import IRFunction, module
@@ -26,19 +28,19 @@ from tilewise.system.llvm_text import IRFunction, module
 WIDENED = 4  # vectors per round of the loop that widens
 ROUNDED = 6  # panels of P summed at a time: with CHUNK rows, they fit L1
 
-GROUP = "i64 rows, i64 cols, i64 kc, ptr M, i64 row_m, ptr panels, ptr P, i64 row_p, i1 first"
+GROUP = "i64 rows, i64 cols, i64 kc, ptr M, i64 row_m, i64 step_m, ptr panels, ptr P, i64 row_p, i1 first"
 PACK_STRIPS = "ptr job, ptr N, i64 row_n, i64 cols, i64 depth, ptr to"
 ROWS = "ptr job, ptr M, ptr wide, ptr panels, ptr block, ptr P, i64 rows, i64 cols, i64 p, i64 depth, i64 i"
 WIDEN = "ptr M, i64 row_m, i64 rows, i64 kc, ptr to, i64 row"
 
 
 def form(a: Arithmetic) -> ExactForm:
-    return ExactForm(1, 1, along_k=True, panel=a.width, rounds=not a.same_storage)
+    return ExactForm(1, 1, along_k=not a.pairs, panel=a.width, rounds=not a.same_storage)
 
 
 def packed_n_module(a: Arithmetic) -> str:
     tiles = [
-        pack_function(a, a.width, a.source_n),
+        *(pack_pairs_functions(a) if a.pairs else [pack_function(a, a.width, a.source_n)]),
         *tile_functions(a, form(a), "group", a.tile[1]),
         group_function(a, form(a)),
     ]
@@ -68,7 +70,7 @@ def group_function(a: Arithmetic, form: ExactForm) -> IRFunction:
                 tile = tile_of(f, a, "group", a.tile[1], rows, vectors, cols)
                 steps = f"i64 {count}, i64 0, i64 {f.mul('%kc', a.NR)}, i64 {a.NR}{more}"
                 f.do(
-                    f"call void {tile}(i64 %kc, ptr {M}, i64 %row_m, i64 1, ptr {panel}, i64 {a.NR}, ptr {P}, "
+                    f"call void {tile}(i64 %kc, ptr {M}, i64 %row_m, i64 %step_m, ptr {panel}, i64 {a.NR}, ptr {P}, "
                     f"i64 %row_p, i64 {cols}, i1 %first, {steps})"
                 )
 
@@ -84,17 +86,21 @@ def _run(a: Arithmetic) -> IRFunction:
     """One task: a piece of one member's P."""
     f = IRFunction("run", TASK_PARAMS, public=True)
     job, t = JobReader(f), task_of(f, a, "mn")
-    KC, group, row_m, col_m, row_n, row_p = job.fields("KC", "group", "row_m", "col_m", "row_n", "row_p")
+    KC, group = job.fields("KC", "group")
+    row_m, col_m, row_n, col_n, row_p = job.fields("row_m", "col_m", "row_n", "col_n", "row_p")
     k, rows, cols, M, N, P, space = t.depth, t.rows, t.cols, t.M, t.N, t.P, t.workspace
     fresh = f.test("eq", job.field("onto"), 0)
     with f.loop(0, k, KC) as p, f.loop(0, cols, group) as g:
         first = f.both(fresh, f.test("eq", p.index, 0))
         wide, kc = f.lower(f.sub(cols, g.index), group), f.lower(f.sub(k, p.index), KC)
-        strip_m, strip_n = f.at(a.kind, M, f.mul(p.index, col_m)), f.at(a.kind, N, f.mul(p.index, row_n), g.index)
-        f.invoke("pack_n", PACK, src=strip_n, lane=1, step=row_n, lanes=wide, kc=kc, dst=space)
+        strip_m, strip_n = (
+            f.at(a.kind, M, f.mul(p.index, col_m)),
+            f.at(a.kind, N, f.mul(p.index, row_n), f.mul(g.index, col_n)),
+        )
+        f.invoke("pack_n", PACK, src=strip_n, lane=col_n, step=row_n, lanes=wide, kc=kc, dst=space)
         f.do(
             f"call void @group(i64 {rows}, i64 {wide}, i64 {kc}, ptr {strip_m}, i64 {row_m}, "
-            f"ptr {space}, ptr {f.at(a.kind, P, g.index)}, i64 {row_p}, i1 {first})"
+            f"i64 {col_m}, ptr {space}, ptr {f.at(a.kind, P, g.index)}, i64 {row_p}, i1 {first})"
         )
     return f
 
@@ -195,8 +201,9 @@ def _rows(a: Arithmetic) -> IRFunction:
             panels = f.at(a.kind, "%panels", f.mul(q.index, task_n), f.mul(j.index, kc))
             strip_m = f.at(a.kind, "%wide", f.mul(CHUNK, q.index))
             f.do(
-                f"call void @group(i64 %rows, i64 {some}, i64 {kc}, ptr {strip_m}, i64 {kc}, ptr {panels}, ptr {sums}, "
-                f"i64 {row_s}, i1 {f.test('eq', f.add('%p', q.index), 0)}, ptr {to}, i64 {row_p}, i1 {whole})"
+                f"call void @group(i64 %rows, i64 {some}, i64 {kc}, ptr {strip_m}, i64 {kc}, i64 1, ptr {panels}, "
+                f"ptr {sums}, i64 {row_s}, i1 {f.test('eq', f.add('%p', q.index), 0)}, ptr {to}, i64 {row_p}, "
+                f"i1 {whole})"
             )
         ends = f.test("sge", f.add("%p", "%depth"), k)
         with f.when(f.both(ends, f.negated(whole))):
@@ -214,11 +221,11 @@ def _joined(f: IRFunction, rows: str, length: str, row: str, other: str) -> tupl
 def _against_strip(a: Arithmetic) -> IRFunction:
     """`rows` of P times a packed strip of N, group by group."""
     f = IRFunction("against_strip", AGAINST_STRIP)
-    row_m, row_p, group = JobReader(f).fields("row_m", "row_p", "group")
+    row_m, col_m, row_p, group = JobReader(f).fields("row_m", "col_m", "row_p", "group")
     with f.loop(0, "%cols", group) as g:
         f.do(
             f"call void @group(i64 %rows, i64 {f.lower(f.sub('%cols', g.index), group)}, i64 %kc, ptr %M, i64 {row_m}, "
-            f"ptr {f.at(a.kind, '%panels', f.mul(g.index, '%kc'))}, ptr {f.at(a.kind, '%P', g.index)}, i64 {row_p}, "
-            "i1 %first)"
+            f"i64 {col_m}, ptr {f.at(a.kind, '%panels', f.mul(g.index, '%kc'))}, ptr {f.at(a.kind, '%P', g.index)}, "
+            f"i64 {row_p}, i1 %first)"
         )
     return f

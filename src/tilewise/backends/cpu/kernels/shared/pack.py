@@ -22,6 +22,22 @@ SQUARE = 8  # the side of the squares that are transposed in registers
 TOGETHER, AHEAD = 4, 8
 
 
+def pack_pairs_functions(a: Arithmetic) -> list[IRFunction]:
+    """`pack_n` of complex numbers as pairs, which have two lanes: rows of N are rows of real numbers; else pairs are
+    moved as one."""
+    f = IRFunction("pack_n", PACK)
+
+    def rows() -> None:
+        f.invoke("pack_rows", PACK)
+
+    def pairs() -> None:
+        f.invoke("pack_pairs", PACK, step=f.op("ashr i64 %step, 1"), lanes=f.div("%lanes", 2))
+
+    f.either(f.test("eq", "%lane", 1), rows, pairs)
+    by_rows = _Pack(a, "pack_rows", a.width, a.source_n).function()
+    return [by_rows, _Pack(a, "pack_pairs", a.width // 2, a.source_n, unit=2).function(), f]
+
+
 def pack_function(a: Arithmetic, width: int, source: DType) -> IRFunction:
     """Panels of N. `lane` and `step` are the strides, in elements, from lane to lane and from k to k."""
     return _Pack(a, "pack_n", width, source).function()
@@ -33,19 +49,26 @@ def pack_m_function(a: Arithmetic, width: int) -> IRFunction:
 
 
 class _Pack:
-    def __init__(self, a: Arithmetic, name: str, width: int, source: DType, spread: int = 1, repeats: int = 1) -> None:
+    """`unit`: values moved as one, which are converted neither."""
+
+    def __init__(
+        self, a: Arithmetic, name: str, width: int, source: DType, spread: int = 1, repeats: int = 1, unit: int = 1
+    ) -> None:
         self.a, self.width, self.source, self.spread, self.repeats = a, width, source, spread, repeats
+        self.unit = unit
         self.f = IRFunction(name, PACK)
         self.kind = "i32" if spread > 1 else a.kind
-        self.place = vector(self.kind, repeats)  # the type of an element in the panel
+        self.place = (
+            vector(self.kind, repeats) if unit == 1 else f"[{unit} x {self.kind}]"
+        )  # the type of an element in the panel
         self.bytes = 4 if spread > 1 else a.bytes
         self.row = width * a.parts  # elements of one k in a panel
-        even, lanes = width & -width, a.target.vector_bytes // self.bytes
+        even, lanes = width & -width, a.target.vector_bytes // (self.bytes * unit)
         narrow = width <= min(lanes, SQUARE) and not a.target.by_lane  # a panel is one chunk, and part of a square
         self.chunk = width if narrow else min(even, lanes)
         self.square = SQUARE if narrow and width > SQUARE // 2 else min(even, SQUARE)
         plain = a.parts == 1 and not a.bits and spread == repeats == 1 and source.kind != "c" and self.chunk == a.lanes
-        self.unconverted = source == a.partial and spread == repeats == 1 and not a.bits
+        self.unconverted = source == a.partial and spread == repeats == unit == 1 and not a.bits
         self.together = TOGETHER if a.target.by_lane else 1
         self.reaches = plain and a.target.by_lane  # the last vector of a row overlaps the one before
         self.masked = plain and (a.target.cheap_masks or (a.target.masks and source.itemsize >= 4))
@@ -67,11 +90,11 @@ class _Pack:
             pack = self.repeat if self.repeats > 1 else self.transpose
             f.either(k_by_k, lambda: pack(panels), lambda: self.one_by_one("0", panels))
 
-        f.either(lane_by_lane, copied, not_copied)
+        f.either(lane_by_lane if self.unit == 1 else "false", copied, not_copied)
         return f
 
     def fetch(self, address: str, lanes: int) -> Value:
-        value = load(self.f, self.a.target, self.source, self.a.partial, address, lanes)
+        value = load(self.f, self.a.target, self.source, self.a.partial, address, lanes * self.unit)
         if self.a.quiets or self.spread == 1:
             return self.quieted(value, lanes)
         narrow, wide = vector(self.a.kind, lanes), vector("i32", lanes)
@@ -84,13 +107,13 @@ class _Pack:
 
     def size(self, count: int = 1) -> str:
         """The type whose size is `count` source elements."""
-        return f"[{count * self.source.itemsize} x i8]"
+        return f"[{count * self.unit * self.source.itemsize} x i8]"
 
     def keep(self, value: Value, address: str, lanes: int) -> None:
         for number, register in enumerate(value):
             place = self.f.at(self.place, address, number * self.width)
             if self.repeats == 1:
-                self.f.store(vector(self.kind, lanes), register, place, self.bytes)
+                self.f.store(vector(self.kind, lanes * self.unit), register, place, self.bytes)
                 continue
             for lane in range(lanes):
                 repeated = self.repeated(register, lane, lanes)
@@ -216,7 +239,7 @@ class _Pack:
                 under_mask = self.a.target.cheap_masks and self.unconverted
                 more = partial(f.either, short, masked if under_mask else one_by_one, overlapping)
                 half = f.test("sge", f.sub("%kc", bulk), side // 2)
-                f.either(half if self.a.parts > 1 else "false", more, one_by_one)
+                f.either(half if self.a.parts * self.unit > 1 else "false", more, one_by_one)
 
     def square_from(self, places: list[str], place: str) -> None:
         if self.a.bits and self.source.itemsize == 1 and self.width == self.square == SQUARE:
@@ -226,7 +249,8 @@ class _Pack:
 
     def whole_vectors(self, lanes: str) -> str:
         """As many lanes, in whole vectors: what tiles read of the last panel."""
-        return self.f.mul(self.f.div(self.f.add(lanes, self.a.lanes - 1), self.a.lanes), self.a.lanes)
+        each = max(1, self.a.lanes // self.unit)
+        return self.f.mul(self.f.div(self.f.add(lanes, each - 1), each), each)
 
     def repeat(self, panels: str) -> None:
         """Contiguous k, every element replicated to a vector: a vector along k of each row, lane by lane."""
@@ -263,7 +287,7 @@ class _Pack:
         columns: list[list[str]] = []
         for number in range(self.a.parts):
             rows = [value[number] for value in loaded] + ["poison"] * (side - height)
-            columns.append(transposed(f, self.kind, rows))
+            columns.append(transposed(f, self.kind, rows, self.unit))
             if height < side:
                 kind = vector(self.kind, side)
                 columns[-1] = [f.shuffle(kind, column, "poison", range(height)) for column in columns[-1]]
@@ -310,10 +334,10 @@ class _Pack:
                     self.keep(value, f.at(self.place, place, lane.index), 1)
 
 
-def transposed(f: IRFunction, element: str, rows: list[str]) -> list[str]:
-    """A square of registers, transposed by halves: log₂ rounds of two-register shuffles."""
+def transposed(f: IRFunction, element: str, rows: list[str], unit: int = 1) -> list[str]:
+    """A square of registers of `unit` elements each, transposed by halves: log₂ rounds of two-register shuffles."""
     side = len(rows)
-    kind = vector(element, side)
+    kind = vector(element, side * unit)
     half = side // 2
     while half:
         result = list(rows)
@@ -324,6 +348,6 @@ def transposed(f: IRFunction, element: str, rows: list[str]) -> list[str]:
             low = [j if not j & half else side + (j ^ half) for j in range(side)]
             high = [j ^ half if not j & half else side + j for j in range(side)]
             for at, picks in ((i, low), (i + half, high)):
-                result[at] = f.shuffle(kind, up, down, picks)
+                result[at] = f.shuffle(kind, up, down, [unit * pick + u for pick in picks for u in range(unit)])
         rows, half = result, half // 2
     return rows

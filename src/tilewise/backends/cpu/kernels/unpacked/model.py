@@ -35,6 +35,7 @@ FEWEST = 4  # most rows for which N is read once from any memory, where no other
 # AVX-512: rows from which `few_columns` is better for a vector of columns; least k, bytes of N and bytes of its rows,
 # from which N is better read once
 MANY, SHALLOWER, IN_L2, WIDE = 500, 4, 2**16, 2**13
+PAIRED_ROWS, PAIRED_N = 8, 6 * 2**20  # most rows, and most bytes of N, of complex numbers
 LOW = 30  # rows of a column-major M below which packing it and N takes longer (17x8x8463 float64 1.9 times as long)
 NARROW = 2**10  # bytes of N's rows up to which a few rows are best multiplied in place, however many rows N has
 # k from which a P without contiguous rows is summed in a buffer and then stored; the same for more rows (AVX-512)
@@ -63,12 +64,16 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if neon and _p_dominates(view, n):
         return ""
     shallow = NEON_SHALLOW if neon and view.k * n > 2 * N_NEAR else SHALLOW
+    if problem.as_pairs and not view.m_along_k:
+        shallow = SHALLOW // 2  # 480x26x537 complex64 took 1.7 times as long
     if view.k <= shallow and view.k * n <= SECOND_CACHE:
         return "P is the cost, and is written once along its rows"
     if neon:
         return _on_neon(problem, view, tile)
     if view.m <= SKINNY and n <= (2 * NARROW if problem.as_pairs else NARROW if is_x86_sum(problem, tile) else 0):
         return f"{view.m} rows, and N's are short: N is read once in place"
+    if problem.as_pairs and view.m <= PAIRED_ROWS and view.k * n <= PAIRED_N:
+        return f"{view.m} rows of complex numbers: N is read in place"
     if view.m * n > SECOND_CACHE or view.m * k > SECOND_CACHE or view.k * n > 2 * SECOND_CACHE:
         return ""
     if view.k * n == 2 * SECOND_CACHE and view.m > SKINNY and _rows_alias(problem, view, tile):
