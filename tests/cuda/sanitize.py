@@ -79,8 +79,7 @@ for semiring, (m, k, n), tail in (
     widest = all_tiles(config_of(tw.semirings[semiring].over(DTYPES["float32"]), describe("cuda:0")))[0]
 
     def choose(problem, machine, tile=widest, tail=tail):
-        thin = plain_tiles._may_be_thin(problem, config)
-        rows, cols = plain_tiles._but_thin(problem, tile, thin)
+        rows, cols = (plain_tiles.covered(x, side, 1.0) for x, side in ((problem.m, tile.rows), (problem.n, tile.cols)))
         return replace(chosen(problem, machine), tile=tile, pieces=1, rows=rows, cols=cols, tail=tail)
 
     plain_tiles.choose = choose

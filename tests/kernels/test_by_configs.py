@@ -19,9 +19,10 @@ H200 = KNOWN_CARDS["h200"]
 KINDS = ("bfloat16", "float32", "tf32", "float64")
 
 
-# direct_half is offered for 0.95 of its time, bulk_lines looks at two cuts of k of a tile
+# direct_half is weighed by 0.95 of its time, bulk_lines looks at two cuts of k of a tile
 WITHIN = {"direct_half": 0.06, "bulk_lines": 0.1}
-TABLED = [one for one in FAMILIES if isinstance(one, Tabled) and one.name != "mma_sync"]  # which looks at fewer tiles
+ELSEWHERE = "mma_sync", "grouped"  # the one looks at fewer tiles, the other takes groups alone
+TABLED = [one for one in FAMILIES if isinstance(one, Tabled) and one.name not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("family", TABLED, ids=lambda one: one.name)

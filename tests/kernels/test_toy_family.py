@@ -85,7 +85,7 @@ class Toy(Family):
 
 def forget():
     """What was chosen among the families so far."""
-    for cached in (planning._plan, choosing._of_kind):
+    for cached in (planning._plan, choosing.field_of):
         cached.cache_clear()
 
 

@@ -21,7 +21,7 @@ from tilewise.kernels.registry import family_of
 from tilewise.kernels.wgmma_gemm.wgmma_half import model as wgmma_half
 from tilewise.planning.choose import make_plan
 from tilewise.system import machine_code
-from tilewise.system.machine_code import Formula
+from tilewise.system.machine_code import Formula, Search
 
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
 CARDS = (H200, KNOWN_CARDS["h200"], KNOWN_CARDS["a100"], KNOWN_CARDS["rtx4090"])
@@ -78,7 +78,8 @@ def test_the_family_with_the_least_corrected_time_is_chosen(rng, kind):
 def test_no_family_computes_times_in_python(rng, monkeypatch):
     """That took longer than all others."""
     machine_code.compile_formulas()
-    monkeypatch.setattr(Formula, "_in_python", lambda self, table, given: pytest.fail("computed in Python"))
+    for searched in (Formula, Search):
+        monkeypatch.setattr(searched, "_in_python", lambda *_: pytest.fail("computed in Python"))
     for kind, members in (("bfloat16", 1), ("float32", 1), ("bfloat16", 40)):
         for _ in range(sample_size(60)):
             extents = [round(2 ** rng.uniform(4, 13 if members == 1 else 10)) for _ in range(3)]
@@ -117,6 +118,7 @@ def test_formulas_in_python_choose_as_machine_code_does(rng, monkeypatch):
     problems = [drawn_problem(rng, rng.choice(list(KINDS))) for _ in range(60)]
     quick = [_chosen(problem, "one") for problem in problems]
     monkeypatch.setattr(Formula, "least", lambda self, table, given, largest: self._in_python(table, given))
+    monkeypatch.setattr(Search, "least", Search._in_python)
     assert [_chosen(problem, "two") for problem in problems] == quick
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import random
-from math import erf, sqrt
+from math import erf, exp, gcd, sqrt
+from typing import NamedTuple
 
 import pytest
 
 from seeds import next_seed
 from tilewise.system import machine_code
 from tilewise.system.builtin_call import compiled_functions, native_calls
-from tilewise.system.machine_code import INFINITE, LARGEST, Formula, Row, Rows, translated
+from tilewise.system.formula_text import translated
+from tilewise.system.machine_code import INFINITE, LARGEST, Candidates, Formula, Row, Rows, Search, Weighing
+from tilewise.system.python_to_llvm import Attributes
 
 SHARE, SEVEN = 0.3, 7
 
@@ -54,7 +57,7 @@ def in_machine_code(function):
     pytest.importorskip("llvmlite")
     made = Formula(function)
     machine_code._formulas.remove(made)
-    made.use(*compiled_functions(translated([function]), ["least.0"]))
+    made.use(*compiled_functions(translated(Attributes(), [made]), ["least.0"]))
     return made
 
 
@@ -96,6 +99,97 @@ def test_a_division_by_nothing_ends_no_process():
     native = in_machine_code(shared)
     assert native.least(Rows([(0.0,)]), (7.0,), 7) == (0, 7.0)
     assert native.least(Rows([(2.0,), (-2.0,)]), (7.0,), 7) == (1, shared((-2.0,), (7.0,)))
+
+
+class Size(NamedTuple):
+    """What a search takes of a kind."""
+
+    unit: float
+    least: int
+
+
+class Inner(NamedTuple):
+    row: int
+    stack: tuple[int, ...]
+
+
+class Thing(NamedTuple):
+    """An object with numbers, and with an object that has numbers."""
+
+    m: int
+    inner: Inner
+    other: Inner
+
+
+def stride(inner: Inner, times: int) -> int:
+    return gcd(inner.row, times) * abs(inner.row)
+
+
+def pair(x: Thing, size: Size) -> Row:
+    return stride(x.inner, 12), stride(x.other, 18) * size.unit
+
+
+def given_of(x: Thing, size: Size) -> Row:
+    return (x.m, *pair(x, size), exp(size.unit) if x.m > 3 else 0.5)
+
+
+def takes(x: Thing, size: Size) -> bool:
+    return x.m >= size.least and x.inner.row != 7
+
+
+def by_row(row: Row, given: Row) -> float:
+    return INFINITE if row[0] > given[0] else abs(given[1] - given[2] * row[0]) + given[3]
+
+
+def passes(row: Row, given: Row) -> int:
+    return int(row[0]) % 3
+
+
+def admits(x: Thing, size: Size) -> bool:
+    return x.m < 90
+
+
+def known(x: Thing, size: Size) -> Row:
+    return (x.m * size.unit,)
+
+
+def cost(x: Thing, limits: Size, fit: Row, both: Row, seconds: float, passes: int) -> Row:
+    return seconds * fit[0] + passes + both[0], seconds, both[0]
+
+
+def halved(row: Row, given: Row, seconds: float) -> float:
+    return seconds / 2
+
+
+def test_a_search_finds_what_python_finds(rng, monkeypatch):
+    """The least of a group is weighed; tables that do not take the object, and rows that are not possible, are none."""
+    if not native_calls():
+        pytest.skip("no machine code is made here")
+    pytest.importorskip("llvmlite")
+    monkeypatch.setattr(machine_code, "_formulas", [])
+    monkeypatch.setattr(machine_code, "_weighings", [])
+    monkeypatch.setattr(machine_code, "_attributes", Attributes())
+    formulas = [Formula(by_row, given_of, takes, passes), Formula(by_row, given_of, takes, final=halved)]
+    weighing, searches = Weighing(admits, known, cost), []
+    for _ in range(20):
+        tables = [
+            Candidates(
+                rng.choice(formulas), Rows([(rng.randint(1, 40),) for _ in range(rng.randint(1, 9))]),
+                Size(rng.random(), rng.randint(0, 60)), Size(1.0, 0), (rng.random(),), last,
+            )
+            for last in (*(rng.random() < 0.5 for _ in range(5)), True)
+        ]  # fmt: skip
+        searches.append(Search(weighing, tables, Size(rng.random(), 0)))
+    things = [
+        Thing(rng.randint(1, 100), *(Inner(rng.choice((7, rng.randint(-50, 50))), ()) for _ in range(2)))
+        for _ in range(40)
+    ]
+    slow = [search.least(thing, 1) for search in searches for thing in things]
+    machine_code.compile_formulas()
+    assert weighing.native is not None
+    assert [search.least(thing, 1) for search in searches for thing in things] == slow
+    assert None in slow
+    assert len({found.table for found in slow if found}) == 6
 
 
 def test_where_no_row_can_be_had_the_answer_is_infinite():

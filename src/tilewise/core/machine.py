@@ -52,9 +52,12 @@ class Machine:
 
     def floor(self, steps: int, least_bytes: int, dtype: str) -> tuple[float, str]:
         """The roofline bound in seconds, and which of the two limits sets it."""
-        rate = self._peak_rates.get(dtype) or max(self.step_rate(dtype), self.tensor_rate(dtype))
-        compute, memory = steps / rate, least_bytes / self.bandwidth
+        compute, memory = steps / self.peak_rate(dtype), least_bytes / self.bandwidth
         return (compute, "arithmetic") if compute >= memory else (memory, "memory")
+
+    def peak_rate(self, dtype: str) -> float:
+        """The higher of the ordinary and the tensor-core rate."""
+        return self._peak_rates.get(dtype) or max(self.step_rate(dtype), self.tensor_rate(dtype))
 
     @once
     def _peak_rates(self) -> dict[str, float]:

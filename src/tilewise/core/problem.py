@@ -11,6 +11,7 @@ from tilewise.algebra.dtypes import DType, dtype_named, promote
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.to_llvm import commutes, never_signals
 from tilewise.core.epilogue import PLAIN, Epilogue
+from tilewise.core.members import Stacked
 from tilewise.core.reproducible import check_defined, check_reproducible
 from tilewise.errors import ShapeError, UsageError
 from tilewise.system.once import once
@@ -34,13 +35,29 @@ class Layout(NamedTuple):
         """The largest power of two, up to 16, that divides its address."""
         return math.gcd(self.misalignment, 16)
 
+    @property
+    def step(self) -> int:
+        """The greatest common divisor of the strides from member to member."""
+        return math.gcd(*self.stack)
+
+    @property
+    def backward(self) -> bool:
+        """Whether members come one before another along an axis."""
+        return any(stride < 0 for stride in self.stack)
+
     def leading_dimension(self, rows: int, cols: int) -> int | None:
         """The leading dimension of a row-major matrix; None for others, which are packed first."""
-        if cols > 1 and self.col != 1:
-            return None
-        if rows <= 1:
-            return cols
-        return self.row if self.row >= cols else None
+        lead = row_lead(self, rows, cols)
+        return None if lead < 0 else lead
+
+
+def row_lead(layout: Layout, rows: int, cols: int) -> int:
+    """The leading dimension of a row-major matrix; -1 of others."""
+    if cols > 1 and layout.col != 1:
+        return -1
+    if rows <= 1:
+        return cols
+    return layout.row if layout.row >= cols else -1
 
 
 def row_major(rows: int, cols: int, stack: tuple[int, ...] = ()) -> Layout:
@@ -66,7 +83,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Stacked):
     """P = M ⊗ N over a semiring: M is m×k, N is k×n, P is m×n, for each member of the stack.
 
     >>> p = tw.plan(np.ones((3, 4)), np.ones((4, 5))).problem

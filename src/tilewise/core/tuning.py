@@ -69,11 +69,11 @@ class TunedTable:
 
     def measured(self, kind: str, shape: tuple[int, int, int]) -> bool:
         """Whether a class of this kernel and dtype has such sizes: a quick test before the whole key is built."""
-        sizes = self._sizes.get(kind)
+        sizes = self.kinds.get(kind)
         return sizes is not None and octaves(shape) in sizes
 
     @cached_property
-    def _sizes(self) -> dict[str, set[str]]:
+    def kinds(self) -> dict[str, set[str]]:
         """The sizes of the classes, by kernel and dtype."""
         found = defaultdict[str, set[str]](set)
         for key in self.entries:

@@ -5,22 +5,38 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.tuning import class_of, preferred
-from tilewise.kernels.family import Family, Offer, own_tiles
+from tilewise.kernels.capabilities import Limits, arithmetic_of
+from tilewise.kernels.family import Family, Offer, Searched, own_tiles
 from tilewise.kernels.shared.layouts import along_columns
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
+
+
+class Arithmetic(NamedTuple):
+    """The cores' rate, in steps a second; the products of theirs that make one step; whether a symmetric P takes half
+    the steps."""
+
+    rate: float
+    products: int = 1
+    halved: bool = True
 
 
 class ByConfigs(Family):
     """A family defines configurations with their expected seconds, the tiling of P, and notes for people."""
 
     tensor: ClassVar[bool] = False  # tiles of P are made by tensor cores
+
+    def searched(self, problem: Problem, machine: Machine) -> Sequence[Searched]:
+        """Its tables for a search among all families, which depend on the kind of a problem, not on its size; of none
+        it is asked for an offer."""
+        return ()
 
     @abstractmethod
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, Any]:
@@ -48,9 +64,19 @@ class ByConfigs(Family):
         """Operands that are packed first."""
         return ()
 
+    def arithmetic(self, problem: Problem, machine: Machine) -> Arithmetic:
+        """What bounds its arithmetic, for problems of a kind."""
+        return Arithmetic(machine.peak_rate(problem.dtype.name))
+
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         """The floor in seconds, and whether arithmetic or memory sets it."""
-        return machine.floor(problem.least_steps, problem.least_bytes, problem.dtype.name)
+        limits = self.demands(problem, machine)
+        compute, memory = arithmetic_of(problem, limits), problem.least_bytes / machine.bandwidth
+        return max(compute, memory), "arithmetic" if compute >= memory else "memory"
+
+    def demands(self, problem: Problem, machine: Machine) -> Limits:
+        """Its limits for problems of a kind, as a search has them."""
+        return self.can.limits(*self.arithmetic(problem, machine), machine.bandwidth)
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         """The plan with the reason for its choice; `kernel`: requested by name."""
@@ -110,6 +136,8 @@ def fastest(tables: Iterable[Table], largest: int) -> tuple[float, Any]:
     best: tuple[float, int, Table | None] = INFINITE, 0, None
     for table in tables:
         number, seconds = table.formula.least(table.rows, table.given, largest)
+        if seconds < INFINITE:
+            seconds = table.formula.final(table.rows.rows[number], table.given, seconds)
         if best[2] is None or seconds < best[0]:
             best = seconds, number, table
     assert best[2] is not None
@@ -161,20 +189,25 @@ def preferring_measured(
     return seconds, replace(best, tuned=chosen)
 
 
-class CostModel(Protocol):
-    """A module of a cost model."""
+def tables_for(every: Sequence[Searched], problem: Problem) -> list[Table]:
+    """Those of a kind's tables that a problem has."""
+    made = list[Table]()
+    for formula, rows, figures, config, _ in every:
+        assert formula.given is not None
+        if formula.takes(problem, figures):
+            made.append(Table(formula, rows, formula.given(problem, figures), partial(_config, config, problem)))
+    return made
 
-    def tables(self, problem: Problem, machine: Machine, /) -> Sequence[Table]:
-        """Tables of every configuration for the problem."""
+
+def _config(config: Callable[[int, Problem], Any], problem: Problem, number: int) -> Any:
+    return config(number, problem)
 
 
 class Tabled(ByConfigs):
     """A family whose cost model is a set of tables."""
 
-    model: ClassVar[CostModel]
-
     def tables(self, problem: Problem, machine: Machine) -> Sequence[Table]:
-        return self.model.tables(problem, machine)
+        return tables_for(self.searched(problem, machine), problem)
 
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, Any]:
         return chosen(self.tables(problem, machine), problem)

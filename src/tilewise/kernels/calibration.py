@@ -12,14 +12,17 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import exp, gcd, log2
 from operator import mul
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan
 from tilewise.core.problem import Problem
 from tilewise.core.tuning import Fit, TunedTable
 from tilewise.kernels.family import Offer
+from tilewise.system.machine_code import Row
 
 BEND, CELL_BEND, STEP_BEND = 4, 16, 20  # log2 where the slope changes: of an extent, of the cells of P, of all steps
 RIDGE, KIND_RIDGE = 10.0, 3.0  # regularization, in samples
@@ -30,19 +33,38 @@ LEAST_MICROSECONDS = 0.1  # of an expected time
 
 
 Timed = Plan | Offer  # a kernel for a problem with the time that its model expects
-Regressors = tuple[str, tuple[float, ...]]  # a problem's kind, and those that do not depend on the plan
+# A fit as a vector: whether there is one; what is added for a kind of elements; least and most error; weights
+FITTED, OFFSET, SLOPE, LEAST, MOST, WEIGHTS = range(6)
+TERMS = 25  # regressors of a problem; two more weights are of the expected time, and of passes
+UNFITTED = (0.0,) * (WEIGHTS + TERMS + 2)
 
 
-def corrected_seconds(plan: Timed, known: Regressors | None = None) -> float:
-    """The expected seconds, corrected by the card's calibration; `known`: of the plan's problem."""
-    table, p, predicted = plan.machine.tuned, plan.problem, plan.predicted
-    fit = None if table is None or p.return_arg or p.scaled else table.fits.get(plan.kernel)
-    if fit is None:
+def fit_of(p: Problem, machine: Machine, kernel: str) -> Row:
+    """A kernel's fit for a problem's kind of elements."""
+    fit = None if machine.tuned is None or p.return_arg or p.scaled else machine.tuned.fits.get(kernel)
+    return UNFITTED if fit is None else (1.0, *fit.kinds.get(kind(p), (0.0, 0.0)), fit.least, fit.most, *fit.weights)
+
+
+def corrected(fit: Row, known: Row, predicted: float, floor: float, passes: int) -> float:
+    """Expected seconds, corrected by the card's calibration; `known`: the problem's regressors."""
+    if fit[FITTED] == 0.0:
         return predicted
-    (name, values), time = known or regressors(p), math.log2(max(predicted * 1e6, LEAST_MICROSECONDS))
-    offset, slope = fit.kinds.get(name, (0.0, 0.0))
-    error = sum(map(mul, fit.weights, (*values, time, plan.passes > 0))) + offset + slope * time
-    return max(plan.floor, predicted * math.exp(min(fit.most, max(fit.least, error))))
+    time, error = log2(max(predicted * 1e6, LEAST_MICROSECONDS)), 0.0
+    for at in range(TERMS):
+        error += fit[WEIGHTS + at] * known[at]
+    error += fit[WEIGHTS + TERMS] * time
+    if passes > 0:
+        error += fit[WEIGHTS + TERMS + 1]
+    error = error + fit[OFFSET] + fit[SLOPE] * time
+    return max(floor, predicted * exp(min(fit[MOST], max(fit[LEAST], error))))
+
+
+def corrected_seconds(plan: Timed) -> float:
+    """The same of a plan."""
+    p, fit = plan.problem, fit_of(plan.problem, plan.machine, plan.kernel)
+    if fit is UNFITTED:
+        return plan.predicted
+    return corrected(fit, regressors(p, elements_of(p)), plan.predicted, plan.floor, plan.passes)
 
 
 def calibrated(plan: Plan) -> Plan:
@@ -67,25 +89,40 @@ TIME = -2  # the index of the expected time in `features`
 
 def features(plan: Timed) -> list[float]:
     """The regressors of a plan's error."""
-    time = math.log2(max(plan.predicted * 1e6, LEAST_MICROSECONDS))
-    return [*regressors(plan.problem)[1], time, plan.passes > 0]
+    time = log2(max(plan.predicted * 1e6, LEAST_MICROSECONDS))
+    return [*regressors(plan.problem, elements_of(plan.problem)), time, plan.passes > 0]
 
 
-def regressors(p: Problem) -> Regressors:
-    """A problem's kind, and the regressors that do not depend on the plan."""
-    log, of_m, of_n = math.log2, p.layout_m, p.layout_n
-    m, n, k, members = log(max(p.m, 1)), log(max(p.n, 1)), log(max(p.k, 1)), log(max(p.members, 1))
+class Elements(NamedTuple):
+    """What regressors depend on besides a problem's numbers."""
+
+    grouped: bool
+    fused: bool  # an epilogue
+    plus_times: bool
+    logaddexp_plus: bool
+    exact: bool  # no floats
+
+
+def elements_of(p: Problem) -> Elements:
+    ring = p.semiring
+    fused, exact = bool(p.epilogue), p.dtype.kind != "f"
+    return Elements(p.groups is not None, fused, is_plus_times(ring), ring.name == "logaddexp_plus", exact)
+
+
+def regressors(p: Problem, of: Elements) -> Row:
+    """Those that do not depend on the plan."""
+    m, n, k, members = log2(max(p.m, 1)), log2(max(p.n, 1)), log2(max(p.k, 1)), log2(max(p.members, 1))
     short, cells = min(m, n), members + m + n
-    m_row, m_col, n_row, n_col = abs(of_m.row), abs(of_m.col), abs(of_n.row), abs(of_n.col)
-    leads = math.gcd(max(m_row, m_col), max(n_row, n_col))
-    aligned = leads * p.dtype.itemsize % 16 == 0 and of_m.alignment == 16 == of_n.alignment
-    return kind(p), (
+    m_row, m_col, n_row, n_col = abs(p.layout_m.row), abs(p.layout_m.col), abs(p.layout_n.row), abs(p.layout_n.col)
+    leads = gcd(max(m_row, m_col), max(n_row, n_col))
+    aligned = leads * p.dtype.itemsize % 16 == 0 and p.layout_m.alignment == 16 == p.layout_n.alignment
+    return (
         1.0, m, max(0.0, m - BEND), n, max(0.0, n - BEND), k, max(0.0, k - BEND), members,
         short, max(0.0, short - BEND), min(k, n), min(k, m),
         max(0.0, cells - CELL_BEND), max(0.0, cells + k - STEP_BEND),
-        aligned, m_row < m_col, n_row < n_col, p.members > 1, p.groups is not None,
-        bool(p.epilogue), p.accumulate, is_plus_times(p.semiring), p.semiring.name == "logaddexp_plus",
-        math.log2(p.dtype.itemsize), p.dtype.kind != "f",
+        aligned, m_row < m_col, n_row < n_col, p.members > 1, of.grouped,
+        of.fused, p.accumulate, of.plus_times, of.logaddexp_plus,
+        log2(p.dtype.itemsize), of.exact,
     )  # fmt: skip
 
 

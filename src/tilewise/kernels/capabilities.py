@@ -16,7 +16,7 @@ from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import FLOAT8, DType
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.problem import PRECISIONS, Problem
-from tilewise.kernels.shared.layouts import contiguous_lines
+from tilewise.kernels.shared.layouts import has_lines
 from tilewise.system.once import once
 
 HALVES = ("bfloat16", "float16")
@@ -32,10 +32,55 @@ class Condition(NamedTuple):
     takes: str
 
 
-CONTIGUOUS = (
-    Condition(lambda p: contiguous_lines(p.layout_m, p.m, p.k) is not None, "takes an M of contiguous rows or columns"),
-    Condition(lambda p: contiguous_lines(p.layout_n, p.k, p.n) is not None, "takes an N of contiguous rows or columns"),
-)
+class Limits(NamedTuple):
+    """What a kernel demands of one problem in numbers, and its roofline."""
+
+    least_k: int
+    most_k: float
+    steps: float  # of one member, at most
+    few: float  # rows or columns of P, at most
+    contiguous: bool  # M and N are row-major or column-major
+    products: int  # of the cores, that make one of its steps
+    rate: float  # steps a second of the cores
+    halved: bool  # P symmetric: half the steps
+    bandwidth: float  # bytes a second
+
+
+def has_its_k(p: Problem, can: Limits) -> bool:
+    return can.least_k <= p.k <= can.most_k
+
+
+def has_its_steps(p: Problem, can: Limits) -> bool:
+    return p.m * p.k * p.n <= can.steps
+
+
+def has_few_lines(p: Problem, can: Limits) -> bool:
+    return min(p.m, p.n) <= can.few
+
+
+def has_lines_of_m(p: Problem, can: Limits) -> bool:
+    return not can.contiguous or has_lines(p.layout_m, p.m, p.k)
+
+
+def has_lines_of_n(p: Problem, can: Limits) -> bool:
+    return not can.contiguous or has_lines(p.layout_n, p.k, p.n)
+
+
+def admits(p: Problem, can: Limits) -> bool:
+    """Whether a kernel's limits admit a problem."""
+    if not (has_its_k(p, can) and has_its_steps(p, can) and has_few_lines(p, can)):
+        return False
+    return has_lines_of_m(p, can) and has_lines_of_n(p, can)
+
+
+def arithmetic_of(p: Problem, can: Limits) -> float:
+    """Seconds of the steps alone."""
+    return can.products * (p.least_steps if can.halved else p.steps) / can.rate
+
+
+def floor_of(p: Problem, can: Limits) -> float:
+    """The roofline bound in seconds."""
+    return max(arithmetic_of(p, can), p.least_bytes / can.bandwidth)
 
 
 @dataclass(frozen=True)
@@ -76,18 +121,23 @@ class Capabilities:
     stores_anywhere: bool = False  # P may have any strides; else it is row-major
     precisions: tuple[str, ...] = PRECISIONS  # values of precision= that it implements as requested
 
+    def limits(self, rate: float = 1.0, products: int = 1, halved: bool = True, bandwidth: float = 1.0) -> Limits:
+        sizes = self.least_k, self.most_k, self.steps, self.few, self.contiguous
+        return Limits(*sizes, products, rate, halved, bandwidth)
+
     @once
-    def conditions(self) -> tuple[Condition, ...]:
-        """What it demands of one problem without options, in order; a demand that all meet is none."""
-        least, most, steps, few, made = self.least_k, self.most_k, self.steps, self.few, list[Condition]()
-        if least > 0 or most < math.inf:
-            made.append(Condition(lambda p: least <= p.k <= most, "is for a k of {can.least_k} to {can.most_k}"))
-        if steps < math.inf:
-            text = "is for products of up to {can.steps:,} steps"
-            made.append(Condition(lambda p: p.m * p.k * p.n <= steps, text))
-        if few < math.inf:
-            made.append(Condition(lambda p: min(p.m, p.n) <= few, "makes up to {can.few} rows or columns of P"))
-        return (*made, *(CONTIGUOUS if self.contiguous else ()), *self.problem)
+    def sizes(self) -> Limits:
+        """The limits without a roofline."""
+        return self.limits()
+
+
+DEMANDS = (  # of every kernel, by its numbers
+    (has_its_k, "is for a k of {can.least_k} to {can.most_k}"),
+    (has_its_steps, "is for products of up to {can.steps:,} steps"),
+    (has_few_lines, "makes up to {can.few} rows or columns of P"),
+    (has_lines_of_m, "takes an M of contiguous rows or columns"),
+    (has_lines_of_n, "takes an N of contiguous rows or columns"),
+)
 
 
 def why_not(can: Capabilities, p: Problem, machine: Machine, kernel: str) -> str | None:
@@ -142,16 +192,20 @@ def why_not_of_kind(can: Capabilities, p: Problem, machine: Machine) -> str | No
 def why_not_of_problem(can: Capabilities, p: Problem) -> str | None:
     """The part that depends on one problem; evaluated for every kernel and new shape."""
     if not p.plain or can.only_groups:
-        why = _why_not_of_options(can, p)
+        why = why_not_of_options(can, p)
         if why is not None:
             return why
-    for condition in can.conditions:
+    takes = None
+    if not admits(p, can.sizes):
+        takes = next(text for holds, text in DEMANDS if not holds(p, can.sizes))
+    for condition in can.problem if takes is None else ():
         if not condition.holds(p):
-            return condition.takes + ", and this is {p.shape}"
-    return None
+            takes = condition.takes
+            break
+    return takes and takes + ", and this is {p.shape}"
 
 
-def _why_not_of_options(can: Capabilities, p: Problem) -> str | None:
+def why_not_of_options(can: Capabilities, p: Problem) -> str | None:
     """The part that depends on what is asked besides one product of its own dtype."""
     if p.return_arg and not can.tracks_arg:
         return "does not report which k won: leave kernel= out, or return_arg=True"

@@ -5,27 +5,48 @@ Imported with the families for plans of a card; products on the CPU do not impor
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Semiring
+from tilewise.core.epilogue import PLAIN, Epilogue
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Plan, after_epilogue, epilogue_after
-from tilewise.core.problem import Problem, row_major
+from tilewise.core.problem import Groups, Problem, row_major
 from tilewise.errors import UsageError
-from tilewise.kernels.calibration import calibrated, corrected_seconds, regressors
-from tilewise.kernels.capabilities import why_not_of_kind, why_not_of_problem
-from tilewise.kernels.family import Family, Offer
+from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.calibration import calibrated, corrected, corrected_seconds, elements_of, fit_of, regressors
+from tilewise.kernels.capabilities import (
+    Limits,
+    admits,
+    floor_of,
+    why_not_of_kind,
+    why_not_of_options,
+    why_not_of_problem,
+)
+from tilewise.kernels.family import Family, Offer, Searched
 from tilewise.kernels.registry import FAMILIES, family_of
 from tilewise.kernels.transforms.as_reals import form_of, has_real_form, real_form, seconds_beside
+from tilewise.system.machine_code import Candidates, Row, Search, Weighing
 from tilewise.system.quantities import seconds as quantity
 
 # Added for each launch besides the product's own when families are compared. On the card most of it overlaps, on the
 # host it does not: 4, 8 and 11 µs for one, two and three launches, and 2 µs for scratch memory.
 PASS_SECONDS = 1e-6
 
-Kind = tuple[DType, DType, DType | None, str, Semiring, bool]
+
+def cost(p: Problem, limits: Limits, fit: Row, known: Row, seconds: float, passes: int) -> Row:
+    """What families are compared by; its part without launches; and expected seconds before they are corrected."""
+    floor = floor_of(p, limits)
+    predicted = max(seconds, floor)
+    made = corrected(fit, known, predicted, floor, passes)
+    return made + PASS_SECONDS * passes, made, predicted
+
+
+WEIGHING = Weighing(admits, regressors, cost)
 
 
 def on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
@@ -51,29 +72,54 @@ def of_members(problem: Problem, machine: Machine, kernel: str | None, tile: int
 
 def _fastest(problem: Problem, machine: Machine, tile: int | None) -> Plan:
     """The plan of the family with the least corrected time, with `PASS_SECONDS` for each launch besides."""
-    able = competing(problem, machine, tile)
-    if not able:
-        raise UsageError(f"scales= has no kernel on {machine.name} for {problem.dtype_m} by {problem.dtype_n}")
-    if len(able) == 1:
-        return _family_plan(able[0], problem, machine, None, tile)
-    bare, plain = _bare(problem), problem.plain
-    known = regressors(problem) if machine.tuned else None
-    of_bare = known if bare is problem or known is None else regressors(bare)
-    best: tuple[float, float, Family, Offer] | None = None
-    for family in able:
-        fuses = family.can.fuses
-        offer = family.offer(problem if fuses else bare, machine, tile)
-        corrected = corrected_seconds(offer, known if fuses else of_bare)
-        seconds = corrected + PASS_SECONDS * offer.passes
-        if not (plain or fuses):
-            seconds = after_epilogue(seconds, problem, machine)
-        if best is None or seconds < best[0]:
-            best = seconds, corrected, family, offer
-    assert best is not None
-    _, corrected, family, offer = best
-    plan = family.accepted(offer, tile)
-    plan = plan if corrected == plan.predicted else plan.but(predicted=corrected)
-    return plan if family.can.fuses else epilogue_after(plan, problem)
+    kind = kind_of(problem)
+    for among in _candidate_sets(problem, tile):
+        field = field_of(kind, machine, among)
+        choice = _searched(field, problem, machine, tile)
+        if choice is not None:
+            family, offer, seconds = choice
+            plan = family.accepted(offer, tile)
+            plan = plan if seconds == plan.predicted else plan.but(predicted=seconds)
+            return plan if family.can.fuses else epilogue_after(plan, problem)
+    raise UsageError(f"scales= has no kernel on {machine.name} for {problem.dtype_m} by {problem.dtype_n}")
+
+
+Choice = tuple[Family, Offer, float]  # and its corrected seconds
+
+
+def _searched(field: Field, problem: Problem, machine: Machine, tile: int | None) -> Choice | None:
+    """The best family of a field; of several that are equally fast the first."""
+    by_search = tile is None and not problem.ordered and not _measured(field, problem, machine)
+    best: tuple[float, int, Choice] | None = None
+    for fuses, search, owners in field.searches if by_search else ():
+        seen = problem if fuses else _bare(problem)
+        found = search.least(seen, seen.largest)
+        if found is None:
+            continue
+        family, place, table = owners[found.table]
+        cost = found.cost if fuses else _after_epilogue(found.cost, problem, machine)
+        if best is None or (cost, place) < best[:2]:
+            kernel, config = table.kernel or family.name, table.config(found.row, seen)
+            offer = Offer(seen, machine, kernel, found.predicted, 0.0, found.passes, config)
+            best = cost, place, (family, offer, found.corrected)
+    rest = field.rest if by_search else [*enumerate(field.families)]
+    for place, family in _able(rest, problem, machine):
+        offer = family.offer(problem_for(family, problem), machine, tile)
+        seconds = corrected_seconds(offer)
+        cost = seconds + PASS_SECONDS * offer.passes
+        cost = cost if family.can.fuses else _after_epilogue(cost, problem, machine)
+        if best is None or (cost, place) < best[:2]:
+            best = cost, place, (family, offer, seconds)
+    return best and best[2]
+
+
+def _measured(field: Field, p: Problem, machine: Machine) -> bool:
+    """Whether a class of such sizes was measured: the table then decides between configurations."""
+    return any(machine.tuned is not None and machine.tuned.measured(one, (p.m, p.k, p.n)) for one in field.tuned)
+
+
+def _after_epilogue(seconds: float, problem: Problem, machine: Machine) -> float:
+    return seconds if problem.plain else after_epilogue(seconds, problem, machine)
 
 
 def _candidate_sets(problem: Problem, tile: int | None) -> tuple[str, ...]:
@@ -118,42 +164,111 @@ def _requested(problem: Problem, machine: Machine, kernel: str, tile: int | None
 
 def competing(problem: Problem, machine: Machine, tile: int | None) -> list[Family]:
     """The families that take a problem with all its options."""
-    bare, kind = _bare(problem), _kind(problem)
     for among in _candidate_sets(problem, tile):
-        taking = [
-            family
-            for family in _of_kind(kind, machine, among)
-            if why_not_of_problem(family.can, seen := problem if family.can.fuses else bare) is None
-            and family.takes(seen, machine)
-        ]
-        if problem.reproducible == "batch" and problem.ordered:  # one family for every m
-            fixed = [family for family in taking if (family.can.batch if problem.k else family.can.ordered)]
-            taking = fixed or taking
-        if taking:
+        families = field_of(kind_of(problem), machine, among).families
+        if taking := [family for _, family in _able(enumerate(families), problem, machine)]:
             return taking
     return []
 
 
-def _kind(p: Problem) -> Kind:
-    """The part of a problem that `_of_kind` depends on."""
-    return p.dtype_m, p.dtype_n, p.requested, p.precision, p.semiring, p.unrounded
+def _able(families: Iterable[tuple[int, Family]], problem: Problem, machine: Machine) -> list[tuple[int, Family]]:
+    """Those of a field, numbered, that take a problem."""
+    taking = [
+        (place, family)
+        for place, family in families
+        if why_not_of_problem(family.can, seen := problem_for(family, problem)) is None and family.takes(seen, machine)
+    ]
+    if problem.reproducible == "batch" and problem.ordered:  # one family for every m
+        fixed = [one for one in taking if (one[1].can.batch if problem.k else one[1].can.ordered)]
+        taking = fixed or taking
+    return taking
+
+
+class Kind(NamedTuple):
+    """The part of a problem that the families which may take it depend on, and the kind of what they compute."""
+
+    dtype_m: DType
+    dtype_n: DType
+    requested: DType | None
+    precision: str
+    semiring: Semiring
+    unrounded: bool
+    accumulate: bool
+    nonnegative: bool
+    return_arg: bool
+    scaled: bool
+    epilogue: bool
+    members: int  # 2: or more
+    along: str | None  # which extent is in groups
+    reproducible: str | None
+    symmetric: bool
+
+
+def kind_of(p: Problem) -> Kind:
+    return Kind(
+        p.dtype_m, p.dtype_n, p.requested, p.precision, p.semiring, p.unrounded, p.accumulate, p.nonnegative,
+        p.return_arg, p.scaled, bool(p.epilogue), min(p.members, 2), p.groups.along if p.groups else None,
+        p.reproducible, p.symmetric,
+    )  # fmt: skip
+
+
+def _smallest(kind: Kind) -> Problem:
+    """A problem of this kind."""
+    stack = () if kind.members == 1 else (kind.members,)
+    layout = row_major(1, 1, stack)
+    return Problem(
+        1, 1, 1, stack, kind.dtype_m, kind.dtype_n, kind.semiring, layout, layout, layout, kind.accumulate,
+        kind.precision, kind.return_arg, kind.nonnegative, kind.unrounded, kind.requested, kind.scaled,
+        Epilogue(2.0) if kind.epilogue else PLAIN, Groups(1, kind.along) if kind.along else None,
+        reproducible=kind.reproducible, symmetric=kind.symmetric,
+    )  # fmt: skip
+
+
+class Field(NamedTuple):
+    """The families of a candidate set for problems of a kind."""
+
+    families: tuple[Family, ...]
+    searches: tuple[tuple[bool, Search, tuple[tuple[Family, int, Searched], ...]], ...]  # of those that fuse, and not
+    rest: tuple[tuple[int, Family], ...]  # those without tables for a search
+    tuned: tuple[str, ...]  # kernels and dtypes with classes in the machine's table
 
 
 @lru_cache(maxsize=256)
-def _of_kind(kind: Kind, machine: Machine, among: str) -> list[Family]:
-    """The families of a candidate set that take problems of a kind."""
-    dtype_m, dtype_n, requested, precision, semiring, unrounded = kind
-    layout = row_major(1, 1)
-    some = Problem(
-        1, 1, 1, (), dtype_m, dtype_n, semiring, layout, layout, layout, precision=precision, requested=requested,
-        unrounded=unrounded,
-    )  # fmt: skip
-    fitting = []
+def field_of(kind: Kind, machine: Machine, among: str) -> Field:
+    some, families = _smallest(kind), list[Family]()
     for family in FAMILIES:
         within = {"fast": not family.teaches, "taught": family.teaches, "beside tile=": family.beside_tile}
-        if within.get(among, True) and why_not_of_kind(family.can, some, machine) is None:
-            fitting.append(family)
-    return fitting
+        if not within.get(among, True) or why_not_of_kind(family.can, some, machine) is not None:
+            continue
+        seen = problem_for(family, some)
+        if not family.suits(seen, machine):
+            continue
+        if (not seen.plain or family.can.only_groups) and why_not_of_options(family.can, seen) is not None:
+            continue
+        families.append(family)
+    searches, rest = list[tuple[bool, Search, tuple[tuple[Family, int, Searched], ...]]](), []
+    may_search = not (kind.return_arg or kind.unrounded)  # which have conditions of their own
+    for fuses in (True, False) if kind.epilogue else (True,):
+        owners, tables = list[tuple[Family, int, Searched]](), list[Candidates]()
+        for place, family in enumerate(families):
+            if kind.epilogue and family.can.fuses != fuses:
+                continue
+            seen = problem_for(family, some)
+            every = family.searched(seen, machine) if isinstance(family, ByConfigs) and may_search else ()
+            if not every or not isinstance(family, ByConfigs):
+                rest.append((place, family))
+                continue
+            limits = family.demands(seen, machine)
+            for one in every:
+                fit = fit_of(seen, machine, one.kernel or family.name)
+                owners.append((family, place, one))
+                tables.append(Candidates(one.formula, one.rows, one.figures, limits, fit, one is every[-1]))
+        if tables:
+            known = elements_of(some if fuses else some.bare)
+            searches.append((fuses, Search(WEIGHING, tables, known), tuple(owners)))
+    classes = [f"{family.name} {some.dtype.name}" for family in families]
+    tuned = [one for one in classes if machine.tuned is not None and one in machine.tuned.kinds]
+    return Field(tuple(families), tuple(searches), tuple(rest), tuple(tuned))
 
 
 def problem_for(family: Family, problem: Problem) -> Problem:
@@ -187,7 +302,8 @@ def _precision_notes(plan: Plan, problem: Problem, machine: Machine) -> tuple[st
         or problem.precision in chosen.can.precisions
     ):
         return ()
-    able = (f for f in _of_kind(_kind(problem), machine, "every") if problem.precision in f.can.precisions)
+    families = field_of(kind_of(problem), machine, "every").families
+    able = (f for f in families if problem.precision in f.can.precisions)
     others = any(why_not_of_problem(f.can, problem_for(f, problem)) is None for f in able)
     if others:
         return (f"precision={problem.precision!r} runs as 'ieee' here: splitting operands would take longer",)

@@ -6,7 +6,7 @@ Only the registry imports the families.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from tilewise.algebra.dtypes import DType
@@ -17,6 +17,7 @@ from tilewise.core.recipe import Scratch
 from tilewise.kernels.capabilities import Capabilities, why_not
 from tilewise.kernels.shared.delegated import AnyStep
 from tilewise.kernels.shared.placed import Operands
+from tilewise.system.machine_code import Formula, Row, Rows
 
 
 class Offer(NamedTuple):
@@ -29,6 +30,22 @@ class Offer(NamedTuple):
     floor: float
     passes: int = 0
     config: Any = None  # where it is known
+
+
+class Searched(NamedTuple):
+    """A table of a family for all problems of a kind: a formula, its rows, what the formula takes of kind and machine,
+    and the configuration of a row's number for a problem."""
+
+    formula: Formula
+    rows: Rows
+    figures: Row
+    config: Callable[[int, Problem], Any]
+    kernel: str = ""  # where the family has several
+
+
+def numbered(configs: Sequence[Any]) -> Callable[[int, Problem], Any]:
+    """The configurations of rows that do not depend on a problem."""
+    return lambda number, problem: configs[number]
 
 
 class Family(ABC):
@@ -44,6 +61,10 @@ class Family(ABC):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         """The reason why it does not take the problem, or None; `kernel`: requested by name."""
         return why_not(self.can, problem, machine, kernel or next(iter(self.kernels)))
+
+    def suits(self, problem: Problem, machine: Machine) -> bool:
+        """Whether it competes for problems of a kind that it supports, where no kernel is requested."""
+        return True
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
         """Whether it competes for a problem that it supports, where no kernel is requested."""
@@ -122,12 +143,6 @@ def own_tiles(
         cut=f"a block makes {geometry.rows}x{geometry.cols} of P",
         **fields,
     )
-
-
-def limits_of(compute: float, problem: Problem, machine: Machine) -> tuple[float, str]:
-    """The floor of a product with `compute` seconds of arithmetic, and what sets it."""
-    memory = problem.least_bytes / machine.bandwidth
-    return max(compute, memory), "arithmetic" if compute >= memory else "memory"
 
 
 def fused_notes(problem: Problem) -> list[str]:

@@ -1,52 +1,23 @@
 """Compile a numeric Python function from its syntax tree to LLVM text: the same bits, with nothing reordered.
 
 A small subset, on purpose: assignments, if, for … in range, return, arithmetic, comparisons, min, max, abs, gcd, sqrt,
-log2, exp, erf, tuples of numbers as results, whole numbers of objects (a problem's extents), and calls of annotated
-functions of the same module. Integers have 64 bits, floats are doubles.
+log2, exp, expm1, erf, tuples of numbers as results, whole numbers of objects (a problem's extents), and calls of
+annotated functions of the same module. Integers have 64 bits, floats are doubles.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-import linecache
-import math
-import struct
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
 
-DECLARED = "declare double @llvm.sqrt.f64(double)\ndeclare double @pow(double, double)\n"
-DECLARED += "declare double @log2(double)\ndeclare double @exp(double)\ndeclare double @erf(double)\n"
-DECLARED += """
-define private i64 @gcd(i64 %a, i64 %b) {
-entry:
-  br label %test
-test:
-  %x = phi i64 [ %a, %entry ], [ %y, %step ]
-  %y = phi i64 [ %b, %entry ], [ %rest, %step ]
-  %done = icmp eq i64 %y, 0
-  br i1 %done, label %found, label %step
-step:
-  %rest = srem i64 %x, %y
-  br label %test
-found:
-  %minus = sub i64 0, %x
-  %below = icmp slt i64 %x, 0
-  %size = select i1 %below, i64 %minus, i64 %x
-  ret i64 %size
-}
-"""
-INTEGER, FLOAT, TRUTH, TABLE, OBJECT = "i64", "double", "i1", "ptr", "object"
+from tilewise.system.llvm_instructions import Instructions, Register, constant
+from tilewise.system.python_source import FLOAT, INTEGER, OBJECT, TABLE, TRUTH, chain, definition, fields_of, kind_of
+
 ARITHMETIC = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
-NUMBERS = {"int": INTEGER, "float": FLOAT, "bool": INTEGER}  # of a named tuple, by their annotations
 COMPARED = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
-
-
-class Register(NamedTuple):
-    name: str
-    kind: str
-    path: tuple[str, ...] = ()  # of an OBJECT: the attributes that lead to it
 
 
 class Attributes:
@@ -54,6 +25,12 @@ class Attributes:
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
+        self.numbers: Callable[[Any], Sequence[float]] = tuple  # of an object
+
+    def close(self) -> None:
+        """What was translated so far is compiled."""
+        if len(self.places) > 1:
+            self.numbers = attrgetter(*self.places)
 
     def place(self, path: tuple[str, ...]) -> int:
         return self.places.setdefault(".".join(path), len(self.places))
@@ -62,8 +39,8 @@ class Attributes:
 class Module:
     """Functions translated together: each once, and once more for each other path of the objects it is called with."""
 
-    def __init__(self) -> None:
-        self.attributes = Attributes()
+    def __init__(self, attributes: Attributes) -> None:
+        self.attributes = attributes
         self._made: dict[tuple[Any, ...], Translation] = {}
 
     def function(self, function: Callable[..., Any], paths: tuple[tuple[str, ...], ...] = ()) -> Translation:
@@ -78,25 +55,24 @@ class Module:
         return "\n".join(made.text for made in self._made.values())
 
 
-class Translation:
+class Translation(Instructions):
     """The text of one function; arguments and results are integers and floats. A `Row` or a tuple of numbers is in
     memory, and so is a function's that is a result; any other object's numbers are in the vector of `Attributes`."""
 
     def __init__(
         self, module: Module, function: Callable[..., Any], name: str, paths: tuple[tuple[str, ...], ...]
     ) -> None:
-        tree = _definition(function)
+        super().__init__()
+        tree = definition(function)
         self._module, self.name, self._globals = module, f'@"{name}"', function.__globals__
-        self.result = self._kind(tree.returns)
-        self.parameters = [(argument.arg, self._kind(argument.annotation)) for argument in tree.args.args]
+        self.result = kind_of(tree.returns, self._globals)
+        self.parameters = [(one.arg, kind_of(one.annotation, self._globals)) for one in tree.args.args]
         objects = [name for name, kind in self.parameters if kind == OBJECT]
         self._paths = dict(zip(objects, paths or [()] * len(objects), strict=True))
         self._fields = {
-            argument.arg: fields for argument in tree.args.args if (fields := self._fields_of(argument.annotation))
+            one.arg: fields for one in tree.args.args if (fields := fields_of(one.annotation, self._globals))
         }
-        self._emitted: list[str] = []
         self._variables: dict[str, str] = {}  # variable → type
-        self._count = 0
         self.length = 0  # of a result in memory
         self.text = self._text(tree.body)
 
@@ -114,20 +90,6 @@ class Translation:
             nothing = {INTEGER: "0", TRUTH: "false", FLOAT: "0x7FF0000000000000"}[self.result]
             head, last = f"define private {self.result} {self.name}({given}) {{", f"ret {self.result} {nothing}"
         return f"{head}\n{held}\n{emitted}\n  {last}\n}}\n"
-
-    def _kind(self, annotation: ast.expr | None) -> str:
-        assert isinstance(annotation, ast.Name), "a translated function annotates its parameters and its result"
-        simple = {"int": INTEGER, "float": FLOAT, "bool": TRUTH, "Row": TABLE}.get(annotation.id)
-        return simple or (TABLE if self._fields_of(annotation) else OBJECT)
-
-    def _fields_of(self, annotation: ast.expr | None) -> dict[str, tuple[int, str]]:
-        """Of a named tuple of numbers: the place and the kind of each."""
-        assert isinstance(annotation, ast.Name)
-        made: Any = self._globals.get(annotation.id)
-        kinds = {name: str(made.__annotations__[name]) for name in getattr(made, "_fields", ())}
-        if not set(kinds.values()) <= NUMBERS.keys():
-            return {}
-        return {name: (at, NUMBERS[kind]) for at, (name, kind) in enumerate(kinds.items())}
 
     def _block(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
@@ -181,7 +143,7 @@ class Translation:
             if hasattr(called, "_fields"):
                 assert not node.keywords, "numbers of a named tuple are given in order"
                 return self._into_memory(ast.Tuple(node.args), at)
-            if inspect.isfunction(called) and _definition(called).returns is not None:
+            if inspect.isfunction(called) and definition(called).returns is not None:
                 other, given = self._called(node)
                 if other.result == TABLE:
                     self._emit(f"call void {other.name}({given}, ptr {self._place('result', at)})")
@@ -231,35 +193,30 @@ class Translation:
         return made
 
     def _of_Constant(self, node: ast.Constant) -> Register:
-        return _constant(node.value)
+        return constant(node.value)
 
     def _of_Name(self, node: ast.Name) -> Register:
         if (node.id, TABLE) in self.parameters:
             return Register(f"%{node.id}", TABLE)
-        if node.id in self._paths:
-            return Register(f"%{node.id}", OBJECT, self._paths[node.id])
         kind = self._variables.get(node.id)
         if kind is None:
-            return _constant(self._globals[node.id])
+            return constant(self._globals[node.id])
         return self._instruction(kind, f"load {kind}, ptr %v.{node.id}")
 
     def _of_Attribute(self, node: ast.Attribute) -> Register:
         """A number of a named tuple, of an object, or of a constant."""
-        if isinstance(node.value, ast.Name) and node.value.id in self._fields:
-            at, kind = self._fields[node.value.id][node.attr]
-            return self._loaded(node.value.id, at, kind)
-        base: ast.expr = node
-        path = list[str]()
-        while isinstance(base, ast.Attribute):
-            path.insert(0, base.attr)
-            base = base.value
-        assert isinstance(base, ast.Name)
-        if base.id in self._paths:
-            return self._loaded(base.id, self._module.attributes.place((*self._paths[base.id], *path)), INTEGER)
-        value = self._globals[base.id]
-        for name in path:
-            value = getattr(value, name)
-        return _constant(value)
+        name, path = chain(node)
+        if name in self._fields:
+            at, kind = self._fields[name][path[0]]
+            return self._loaded(name, at, kind)
+        if name in self._paths:
+            return self._loaded(name, self._module.attributes.place((*self._paths[name], *path)), INTEGER)
+        return constant(attrgetter(".".join(path))(self._globals[name]))
+
+    def _object(self, node: ast.expr) -> Register:
+        """An object, or one that is an attribute of it."""
+        name, path = chain(node)
+        return Register(f"%{name}", OBJECT, (*self._paths[name], *path))
 
     def _of_Subscript(self, node: ast.Subscript) -> Register:
         assert isinstance(node.value, ast.Name)
@@ -293,23 +250,6 @@ class Translation:
             return self._instruction(INTEGER, f"{code} i64 {left.name}, {right.name}")
         left, right = self._as_float(left), self._as_float(right)
         return self._instruction(FLOAT, f"f{code} double {left.name}, {right.name}")
-
-    def _integer_division(self, left: Register, right: Register, rest: bool) -> Register:
-        """Floor division, as in Python: the truncated quotient is one too large where signs differ. A divisor of 0
-        (an exception in Python, a signal on x86, 0 on ARM) counts as 1: a formula must not end the process."""
-        nothing = self._instruction(TRUTH, f"icmp eq i64 {right.name}, 0")
-        right = self._instruction(INTEGER, f"select i1 {nothing.name}, i64 1, i64 {right.name}")
-        whole = self._instruction(INTEGER, f"sdiv i64 {left.name}, {right.name}")
-        left_over = self._instruction(INTEGER, f"srem i64 {left.name}, {right.name}")
-        some = self._instruction(TRUTH, f"icmp ne i64 {left_over.name}, 0")
-        mixed = self._instruction(INTEGER, f"xor i64 {left_over.name}, {right.name}")
-        apart = self._instruction(TRUTH, f"icmp slt i64 {mixed.name}, 0")
-        both = self._instruction(TRUTH, f"and i1 {some.name}, {apart.name}")
-        if rest:
-            more = self._instruction(INTEGER, f"select i1 {both.name}, i64 {right.name}, i64 0")
-            return self._instruction(INTEGER, f"add i64 {left_over.name}, {more.name}")
-        one = self._instruction(INTEGER, f"zext i1 {both.name} to i64")
-        return self._instruction(INTEGER, f"sub i64 {whole.name}, {one.name}")
 
     def _of_Compare(self, node: ast.Compare) -> Register:
         sides = [node.left, *node.comparators]
@@ -373,7 +313,7 @@ class Translation:
             for one in values[1:]:
                 best = self._instruction(INTEGER, f"call i64 @gcd(i64 {best.name}, i64 {one.name})")
             return best
-        if node.func.id in ("log2", "exp", "erf"):  # C's own, which Python calls too
+        if node.func.id in ("log2", "exp", "expm1", "erf"):  # C's own, which Python calls too
             return self._instruction(FLOAT, f"call double @{node.func.id}(double {self._as_float(values[0]).name})")
         if node.func.id == "sqrt":
             return self._instruction(FLOAT, f"call double @llvm.sqrt.f64(double {self._as_float(values[0]).name})")
@@ -385,9 +325,13 @@ class Translation:
     def _called(self, node: ast.Call) -> tuple[Translation, str]:
         """A function of this module or imported to it, with annotations, and the text of its arguments."""
         assert isinstance(node.func, ast.Name)
-        values = [self._value(one) for one in node.args]
-        paths = tuple(value.path for value in values if value.kind == OBJECT)
-        other = self._module.function(inspect.unwrap(self._globals[node.func.id]), paths)
+        function = inspect.unwrap(self._globals[node.func.id])
+        annotated = zip(node.args, definition(function).args.args, strict=True)
+        values = [
+            self._object(one) if kind_of(to.annotation, function.__globals__) == OBJECT else self._value(one)
+            for one, to in annotated
+        ]
+        other = self._module.function(function, tuple(value.path for value in values if value.kind == OBJECT))
         given = list[str]()
         for value, (_, kind) in zip(values, other.parameters, strict=True):
             if kind == FLOAT:
@@ -400,35 +344,8 @@ class Translation:
             given.append(f"{'ptr' if kind == OBJECT else kind} {value.name}")
         return other, ", ".join(given)
 
-    def _extreme(self, name: str, left: Register, right: Register) -> Register:
-        """min or max as in Python: the first operand where neither compares beyond the other."""
-        kind = left.kind if left.kind == right.kind else FLOAT
-        if kind == FLOAT:
-            left, right = self._as_float(left), self._as_float(right)
-        beyond = {"min": "lt", "max": "gt"}[name]
-        test = f"icmp s{beyond} i64" if kind == INTEGER else f"fcmp o{beyond} double"
-        other = self._instruction(TRUTH, f"{test} {right.name}, {left.name}")
-        return self._instruction(kind, f"select i1 {other.name}, {kind} {right.name}, {kind} {left.name}")
-
-    # helpers
-
     def _truth(self, node: ast.expr) -> Register:
         return self._truth_of(self._value(node))
-
-    def _truth_of(self, value: Register) -> Register:
-        if value.kind == TRUTH:
-            return value
-        if value.kind == INTEGER:
-            return self._instruction(TRUTH, f"icmp ne i64 {value.name}, 0")
-        return self._instruction(TRUTH, f"fcmp une double {value.name}, 0x0000000000000000")
-
-    def _number(self, value: Register) -> Register:
-        return self._instruction(INTEGER, f"zext i1 {value.name} to i64") if value.kind == TRUTH else value
-
-    def _as_float(self, value: Register) -> Register:
-        if value.kind == INTEGER:
-            return self._instruction(FLOAT, f"sitofp i64 {value.name} to double")
-        return self._instruction(FLOAT, f"uitofp i1 {value.name} to double") if value.kind == TRUTH else value
 
     def _store(self, target: ast.expr, value: Register) -> None:
         assert isinstance(target, ast.Name)
@@ -438,47 +355,5 @@ class Translation:
         assert kind == value.kind, f"{target.id} has two types"
         self._emit(f"store {kind} {value.name}, ptr %v.{target.id}")
 
-    def _instruction(self, kind: str, text: str) -> Register:
-        name = f"%{self._fresh('t')}"
-        self._emit(f"{name} = {text}")
-        return Register(name, kind)
 
-    def _fresh(self, name: str) -> str:
-        self._count += 1
-        return f"{name}.{self._count}"
-
-    def _emit(self, line: str) -> None:
-        self._emitted.append(f"  {line}")
-
-    def _label(self, name: str) -> None:
-        self._emitted.append(f"{name}:")
-
-
-BUILTIN = {"int", "float", "abs", "gcd", "log2", "exp", "erf", "sqrt", "min", "max"}
-
-
-@lru_cache(maxsize=256)
-def _definition(function: Callable[..., Any]) -> ast.FunctionDef:
-    """The syntax tree of a function, from its first line to the last one with code."""
-    code = function.__code__
-    first, last = code.co_firstlineno, max(line for *_, line in code.co_lines() if line)
-    text = linecache.getlines(code.co_filename, function.__globals__)
-    while last <= len(text):
-        try:
-            tree = ast.parse("".join(text[first - 1 : last])).body[0]
-        except SyntaxError:  # closing brackets have no code
-            last += 1
-        else:
-            assert isinstance(tree, ast.FunctionDef)
-            return tree
-    raise OSError(f"{code.co_filename} has no {function.__name__}")
-
-
-def _constant(value: Any) -> Register:
-    if isinstance(value, bool):
-        return Register("true" if value else "false", TRUTH)
-    if isinstance(value, int):
-        return Register(str(value), INTEGER)
-    assert isinstance(value, float), f"{value!r} is no number"
-    assert not math.isnan(value)
-    return Register(f"0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}", FLOAT)
+BUILTIN = {"int", "float", "abs", "gcd", "log2", "exp", "expm1", "erf", "sqrt", "min", "max"}

@@ -19,7 +19,7 @@ from tilewise.core.machine import KNOWN_CARDS
 from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.core.recipe import Address
 from tilewise.kernels.mma_gemm.mma_sync.family import MmaSync
-from tilewise.kernels.mma_gemm.mma_sync.model import line_bytes
+from tilewise.kernels.mma_gemm.mma_sync.routes import line_bytes
 from tilewise.kernels.mma_gemm.mma_sync.text import Form, generation, render_mma_sync
 from tilewise.kernels.mma_gemm.mma_sync.tiles import tiles_of
 from tilewise.kernels.recipes import recipe_of

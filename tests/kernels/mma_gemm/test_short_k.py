@@ -99,9 +99,9 @@ def test_warps_of_a_strip_have_rows_of_every_class(dtype, precision):
 
 def test_a_stride_decides_how_much_is_read_at_once():
     even, odd = problem_of_shape(64, 24, 64, "bfloat16"), problem_of_shape(64, 23, 66, "bfloat16")
-    assert [model.width_of(even, side) for side in "MN"] == [8, 2]
-    assert [model.width_of(odd, side) for side in "MN"] == [2, 2]
-    assert model.width_of(problem_of_shape(64, 22, 64, "bfloat16"), "M") == 4
+    assert model.widths_of(even) == {"M": 8, "N": 2}
+    assert model.widths_of(odd) == {"M": 2, "N": 2}
+    assert model.widths_of(problem_of_shape(64, 22, 64, "bfloat16"))["M"] == 4
     assert {config.transposed for config in ShortK().configurations(even, H200)} == {"", "N"}
 
 

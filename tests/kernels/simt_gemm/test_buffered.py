@@ -13,9 +13,9 @@ from host_card import layout_of, run_recipe
 from seeds import next_seed, sample_size
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.core.machine import KNOWN_CARDS
-from tilewise.core.problem import Layout, Problem, problem_of_shape, row_major
+from tilewise.core.problem import Problem, problem_of_shape, row_major
 from tilewise.kernels.recipes import recipe_of
-from tilewise.kernels.simt_gemm.strips import BUFFERED_TILES, Buffered, StripConfig, lines_of
+from tilewise.kernels.simt_gemm.strips import BUFFERED_TILES, Buffered, StripConfig, across, along, lead_of
 from tilewise.planning.choose import make_plan
 
 A100, H200 = KNOWN_CARDS["a100"], KNOWN_CARDS["h200"]
@@ -65,10 +65,10 @@ def test_the_blocks_of_a_cluster_cover_k():
 
 
 def test_neighbours_are_found_along_k_or_across_it():
-    assert lines_of(Layout(7, 1, ()), 5, 7) == (True, 7)
-    assert lines_of(Layout(1, 5, ()), 5, 7) == (False, 5)
-    assert lines_of(Layout(7, 1, ()), 7, 5, transposed=True) == (False, 7)
-    assert lines_of(Layout(14, 2, ()), 5, 7) is None
+    assert lead_of(7, 1, 5, 7) == (True, 7)
+    assert lead_of(1, 5, 5, 7) == (False, 5)
+    assert not along(14, 2, 5, 7)
+    assert not across(14, 2, 5, 7)
 
 
 def test_what_it_does_not_take_is_refused():

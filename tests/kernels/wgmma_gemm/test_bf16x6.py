@@ -36,9 +36,9 @@ from tilewise.kernels.wgmma_gemm.bf16x6.model import (
     SplitTile,
     plane_bytes,
     slab_of,
-    tables,
 )
 from tilewise.kernels.wgmma_gemm.bf16x6.text import render_bf16x6, render_split
+from tilewise.kernels.wgmma_gemm.family import BF16x6
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
 
@@ -126,7 +126,7 @@ def test_k_comes_in_slabs_where_planes_would_be_large(shape):
 @pytest.mark.parametrize("shape", [(4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (4096, 128, 40960), (128, 65536, 128)])
 def test_tiles_cover_P_in_every_config(shape):
     m, k, n = shape
-    for config, _ in timed(tables(problem_of_shape(*shape), H200)):
+    for config, _ in timed(BF16x6().tables(problem_of_shape(*shape), H200)):
         assert config.tiles(m, n) * config.tile.rows * config.tile.cols >= m * n
         assert config.blocks(m, n, 132) <= 132
         assert config.splits <= max(1, k // DEPTH)

@@ -23,6 +23,7 @@ from tilewise.kernels.recipes import recipe_of
 from tilewise.kernels.shared.residency import UNIT_SHARED
 from tilewise.kernels.shared.text import render_pack
 from tilewise.kernels.transforms.transpose import render_transpose
+from tilewise.kernels.wgmma_gemm.family import KMajor
 from tilewise.kernels.wgmma_gemm.k_major.model import (
     ACROSS,
     ACROSS_TILES,
@@ -31,11 +32,10 @@ from tilewise.kernels.wgmma_gemm.k_major.model import (
     TILES,
     TRANSPOSED,
     KMajorTile,
-    boxed,
     paired,
     route,
-    tables,
 )
+from tilewise.kernels.wgmma_gemm.k_major.seconds import boxed
 from tilewise.kernels.wgmma_gemm.k_major.text import render_k_across, render_k_major
 from tilewise.planning.choose import make_plan
 from tilewise.system.cache import DiskCache
@@ -251,7 +251,7 @@ def test_how_P_is_stored_follows_its_rows():
 def test_tiles_cover_P_in_every_config():
     for shape in ((4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (128, 65536, 128)):
         m, _, n = shape
-        for config, _ in timed(tables(problem(*shape, "float32", precision="tf32"), H200)):
+        for config, _ in timed(KMajor().tables(problem(*shape, "float32", precision="tf32"), H200)):
             assert config.tiles(m, n) * config.tile.cluster * config.tile.rows * config.tile.cols >= m * n
             assert config.blocks(m, n, 132) % config.tile.cluster == 0
 

@@ -10,8 +10,8 @@ from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.kernels.by_configs import Tabled, cluster_note
-from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities, Condition
-from tilewise.kernels.family import fused_notes
+from tilewise.kernels.capabilities import AMPERE, HALVES, HOPPER, Capabilities
+from tilewise.kernels.family import Searched, fused_notes
 from tilewise.kernels.mma_gemm import recipe
 from tilewise.kernels.mma_gemm.direct_half import model as half
 from tilewise.kernels.mma_gemm.half_dots import model as dots
@@ -33,9 +33,11 @@ class SlicedK(Tabled):
         AMPERE, dtypes=("float64", "float32"), one_dtype=True, same_result=True, float32_as=("ieee", "high"),
         plus_times=True, steps=sliced.LARGEST, problem=(sliced.NEAR,), stores_anywhere=True, precisions=("ieee",),
     )  # fmt: skip
-    model: ClassVar = sliced
 
-    def takes(self, problem: Problem, machine: Machine) -> bool:
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        return sliced.searched(problem, machine)
+
+    def suits(self, problem: Problem, machine: Machine) -> bool:
         return problem.dtype.name != "float64" or machine.tensor_rate("float64") > 0
 
     def geometry(self, problem: Problem, machine: Machine, config: sliced.SlicedConfig) -> Geometry:
@@ -65,7 +67,9 @@ class ShortK(Tabled):
         AMPERE, dtypes=(*HALVES, "float32"), one_dtype=True, same_result=True, float32_as=("tf32",), plus_times=True,
         accumulates=False, least_k=1, problem=(short.SHORT,), precisions=("tf32",), stacks=False,
     )  # fmt: skip
-    model: ClassVar = short
+
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        return short.searched(problem, machine)
 
     def geometry(self, problem: Problem, machine: Machine, config: short.ShortConfig) -> Geometry:
         return short.geometry(problem, config)
@@ -103,10 +107,11 @@ class HalfDots(HalvesAnywhere):
     launches = staticmethod(recipe.of_half_dots)
     can = Capabilities(
         HOPPER, dtypes=HALVES, one_dtype=True, plus_times=True, unrounded=False, stacks=False, few=MOST_FEW,
-        problem=(Condition(lambda p: bool(dots.sides(p)), "reads an operand whose k is contiguous"),),
-        fuses=True, stores_anywhere=True,
+        problem=(dots.LONG,), fuses=True, stores_anywhere=True,
     )  # fmt: skip
-    model: ClassVar = dots
+
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        return dots.searched(machine)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         return (render_half_dots.key(problem.dtype, width, epilogue=problem.epilogue) for width in WIDTHS)
@@ -123,11 +128,8 @@ class DirectHalf(HalvesAnywhere):
         fuses=True,
     )  # fmt: skip
 
-    model: ClassVar = half
-
-    def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, half.HalfTile]:
-        seconds, config = super().best(problem, machine)
-        return half.SINGLE.one_launch * seconds if half.is_single(problem) else seconds, config
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        return half.searched(problem, machine)
 
     def tiles(self, problem: Problem, machine: Machine, config: half.HalfTile) -> str:
         return f"{super().tiles(problem, machine, config)}, {config.resident} a multiprocessor"

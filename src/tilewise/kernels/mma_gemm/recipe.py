@@ -69,7 +69,7 @@ def of_short_k(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             layout = Layout(lead, 1) if side == "M" else Layout(1, lead)
             sides[side] = Placed(held[side], p.dtype, sides[side].rows, sides[side].cols, layout)
     M, N, P = sides["M"], sides["N"], given.P
-    widths = [8 if side in config.transposed else short.width_of(p, side) for side in "MN"]
+    widths = [8 if side in config.transposed else width for side, width in short.widths_of(p).items()]
     panels, across = short.panels_of(p, config.held), short.across_of(p.n, config.held.cols)
     rows = short.row_warps(p, config, plan.machine.units)
     own = (

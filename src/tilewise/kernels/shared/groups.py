@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from functools import lru_cache
+from math import expm1
 
 from tilewise.core.problem import Groups, Problem
 from tilewise.core.recipe import Address, Launch, Scratch
@@ -37,13 +37,10 @@ def most_tiles(problem: Problem, tall: int) -> int:
     return math.ceil(problem.m / tall) + problem.groups.count + 1
 
 
-@lru_cache(maxsize=64)  # called several times for each tile height
-def expected_tiles(problem: Problem, tall: int) -> float:
+def expected_tiles(p: Problem, tall: int) -> float:
     """The expected number of row tiles for random sizes: the last tile of each group that is not empty is half full."""
-    assert problem.groups is not None
-    count = problem.groups.count
-    busy = count * -math.expm1(-problem.m / count) if count else 0.0  # groups that are not empty
-    return max(1.0, problem.m / tall + busy / 2, busy)
+    busy = p.group_count * -expm1(-p.m / p.group_count) if p.group_count else 0.0  # groups that are not empty
+    return max(1.0, p.m / tall + busy / 2, busy)
 
 
 def walk_launch(problem: Problem, tall: int, scratch: Scratch) -> tuple[Launch, Address]:

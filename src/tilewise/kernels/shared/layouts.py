@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
+from math import gcd
 
 from tilewise.core.problem import Layout, Problem
 
 AS_IT_IS, BY_CLASSES, REALIGNED, PACKED = "as it is", "by classes", "realigned", "packed"  # routes of an operand
+ROUTES = AS_IT_IS, BY_CLASSES, REALIGNED, PACKED
+STAYS, CLASSED, REALIGNS, PACKS = range(4)  # the same by numbers
+NO_ROUTE = -1
 DEINTERLEAVED = "deinterleaved"  # of M where N is taken by classes
 LONGEST_LINE = 2**26 - 1024  # elements: the limit of the realigning grid
 
@@ -20,20 +23,31 @@ def contiguous_lines(layout: Layout, rows: int, cols: int) -> tuple[int, int, in
     return lines and ((cols, rows, lines[1]) if lines[0] else (rows, cols, lines[1]))
 
 
-@lru_cache(maxsize=256)
 def along_columns(layout: Layout, rows: int, cols: int) -> bool:
     """Whether the lines are columns."""
     return not ((layout.col == 1 or cols <= 1) and (layout.row >= cols or rows <= 1))
 
 
+def has_lines(layout: Layout, rows: int, cols: int) -> bool:
+    """Whether a matrix is row-major or column-major."""
+    if not along_columns(layout, rows, cols):
+        return True
+    return (layout.row == 1 or rows <= 1) and (layout.col >= rows or cols <= 1)
+
+
+def lead_of(layout: Layout, rows: int, cols: int) -> int:
+    """The leading dimension of a matrix that has lines."""
+    if along_columns(layout, rows, cols):
+        return layout.col if cols > 1 else rows
+    return layout.row if rows > 1 else cols
+
+
 @lru_cache(maxsize=256)
 def long_lines(layout: Layout, rows: int, cols: int) -> tuple[bool, int] | None:
     """(whether lines are columns, lead) of a row-major or column-major matrix, else None."""
-    if (layout.col == 1 or cols <= 1) and (layout.row >= cols or rows <= 1):
-        return False, layout.row if rows > 1 else cols
-    if (layout.row == 1 or rows <= 1) and (layout.col >= rows or cols <= 1):
-        return True, layout.col if cols > 1 else rows
-    return None
+    if not has_lines(layout, rows, cols):
+        return None
+    return along_columns(layout, rows, cols), lead_of(layout, rows, cols)
 
 
 def along_k(layout: Layout, rows: int, cols: int, side: str) -> bool:
@@ -41,12 +55,10 @@ def along_k(layout: Layout, rows: int, cols: int, side: str) -> bool:
     return along_columns(layout, rows, cols) == (side == "N")
 
 
-@lru_cache(maxsize=256)
 def line_alignment(layout: Layout, rows: int, cols: int, itemsize: int) -> int:
     """The alignment in bytes of every line's start, up to 16."""
-    lines = long_lines(layout, rows, cols)
-    step = math.gcd(lines[1] if lines else 1, *layout.stack)
-    return math.gcd(layout.misalignment, step * itemsize, 16)
+    lead = lead_of(layout, rows, cols) if has_lines(layout, rows, cols) else 1
+    return gcd(layout.misalignment, gcd(lead, layout.step) * itemsize, 16)
 
 
 def lines_of_long(p: Problem, swapped: bool) -> tuple[bool, int] | None:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from operator import mul
 
+from tilewise.core.members import merged_axes
 from tilewise.kernels.keys import KeyedRenderer
 from tilewise.kernels.shared.placed import members
 
@@ -60,13 +61,7 @@ class Levels:
         self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]], most: int = 2**30, axes: int = 2
     ) -> None:
         """`strides`: each operand's, along the axes of the stack; `most`: members of one launch."""
-        kept = [axis for axis, extent in enumerate(stack) if extent != 1]
-        extents, steps = [stack[axis] for axis in kept], [[x[axis] for axis in kept] for x in strides]
-        for at in reversed(range(len(extents) - 1)):
-            if all(_merges(x, extents, at) for x in steps):
-                extents[at : at + 2] = [extents[at] * extents[at + 1]]
-                for x in steps:
-                    del x[at]
+        extents, steps = merged_axes(stack, strides)
         missing = max(0, axes - len(extents))
         extents, steps = [1] * missing + extents, [[0] * missing + x for x in steps]
         self._most, self._host, self._inner = most, extents[:-axes], extents[-1]
@@ -105,8 +100,3 @@ class Runs:
     def starts(self) -> Iterator[tuple[list[int], int]]:
         """(elements from each operand's start to a launch's first member, how many members it takes from there)."""
         return ((at, count) for at, count, _ in self._levels.starts())
-
-
-def _merges(strides: Sequence[int], stack: Sequence[int], axis: int) -> bool:
-    """Whether one step along `axis` is as far as all members along the next one."""
-    return strides[axis] == strides[axis + 1] * stack[axis + 1]

@@ -11,13 +11,12 @@ from tilewise.core.problem import Problem
 from tilewise.errors import DtypeError
 from tilewise.kernels.by_configs import ByConfigs
 from tilewise.kernels.capabilities import Capabilities
+from tilewise.kernels.family import Searched
 from tilewise.kernels.simt_gemm import skinny as model
 from tilewise.kernels.simt_gemm.skinny import SkinnyTile
 from tilewise.kernels.simt_gemm.skinny_recipe import launches
 from tilewise.kernels.simt_gemm.text import every_skinny
 from tilewise.kernels.transforms.sums import combine_text
-
-DEEP = 512  # k of a stack's members from which the model holds
 
 
 class Gemv(ByConfigs):
@@ -33,10 +32,10 @@ class Gemv(ByConfigs):
         return f"kernel={kernel!r} reads contiguous rows or columns of the longer operand: leave kernel= out"
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        p, fits = problem, machine.tuned is not None and machine.tuned.fits
-        # In stacks, members with little k leave most of a block's threads idle: up to 40 times what the model expects.
-        idle = p.members > 1 and p.k < DEEP and not p.return_arg and not fits
-        return not idle and bool(model.competing(problem, machine))
+        return bool(model.competing(problem, machine))
+
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        return model.searched(problem, machine)
 
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, SkinnyTile]:
         if problem.return_arg and problem.k >= 2**31:

@@ -7,36 +7,63 @@ import ctypes
 import math
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Groups, Problem
 from tilewise.core.recipe import Launch, Recipe, Scratch
-from tilewise.kernels.by_configs import ByConfigs
+from tilewise.kernels.by_configs import Tabled
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
-from tilewise.kernels.family import of_other_dtypes
+from tilewise.kernels.family import Searched, numbered, of_other_dtypes
 from tilewise.kernels.shared.groups import OFFSETS, expected_tiles, most_tiles, render_walk, walk_launch
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stack_launches import along_k, strides
 from tilewise.kernels.shared.steps import relative_slots
 from tilewise.kernels.shared.structs import struct_of
 from tilewise.kernels.simt_gemm.text import render_grouped, render_many
+from tilewise.system.machine_code import Formula, Row, Rows
 
 SIDE, PHASE, THREADS = 64, 16, 256
 GRID_Y = 65535
 JOBS = 40  # of a launch, whose parameters are limited to 4 KiB
 SMALL = 2**23  # steps: larger products are faster as launches of their own
 
+
+class Figures(NamedTuple):
+    """What times depend on besides sizes: a kind of groups on a card."""
+
+    rate: float  # steps a second
+    bandwidth: float  # bytes a second that are reached
+    start: float  # seconds of a launch
+    by_rows: bool  # groups along rows; else along k
+
+
+def takes(p: Problem, f: Figures) -> bool:
+    return f.by_rows or p.group_count <= GRID_Y
+
+
+def given_of(p: Problem, f: Figures) -> Row:
+    """Seconds: of a launch, of the steps of whole tiles, of the bytes."""
+    tiles = expected_tiles(p, SIDE) if f.by_rows else float(-(-p.m // SIDE))
+    work = tiles * SIDE * -(-p.n // SIDE) * SIDE * p.k
+    return f.start, work / f.rate, p.least_bytes / f.bandwidth
+
+
+def expected(row: Row, given: Row) -> float:
+    return given[0] + max(given[1], given[2])
+
+
+EXPECTED, ONE_ROW = Formula(expected, given_of, takes), Rows([(0.0,)])
 MEMBERS = Condition(
     lambda p: p.groups is not None and (p.groups.along == "rows" or p.groups.count <= GRID_Y),
     f"makes up to {GRID_Y:,} members of P along k",
 )
 
 
-class Grouped(ByConfigs):
+class Grouped(Tabled):
     name = "grouped"
     kernels: ClassVar = {
         name: "blocks find their group's rows on the card and make 64x64 of P by tiles in shared memory, any algebra"
@@ -46,13 +73,14 @@ class Grouped(ByConfigs):
         precisions=("ieee", "high"),  # float32 is added up one after the other
     )  # fmt: skip
 
-    def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, None]:
-        p, f, groups = problem, coefficients("grouped"), problem.groups
-        assert groups is not None
-        rate = machine.step_rate("float32") * f.rate / relative_slots(p.algebra, machine)
-        tiles = expected_tiles(p, SIDE) if groups.along == "rows" else math.ceil(p.m / SIDE)
-        work = tiles * SIDE * math.ceil(p.n / SIDE) * SIDE * p.k
-        return f.start + max(work / rate, p.least_bytes / (f.reading * machine.bandwidth)), None
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        f, by_rows = coefficients("grouped"), problem.groups is not None and problem.groups.along == "rows"
+        rate = machine.step_rate("float32") * f.rate / relative_slots(problem.algebra, machine)
+        figures = Figures(rate, f.reading * machine.bandwidth, f.start, by_rows)
+        return [Searched(EXPECTED, ONE_ROW, figures, numbered((None,)))]
+
+    def configurations(self, problem: Problem, machine: Machine) -> tuple[None, ...]:
+        return ()
 
     def packs(self, problem: Problem, config: None) -> tuple[str, ...]:
         return of_other_dtypes(problem)

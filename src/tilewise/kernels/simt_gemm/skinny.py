@@ -6,19 +6,23 @@ card's bandwidth.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import gcd
 from operator import itemgetter
+from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.shared.layouts import line_alignment, lines_of_long
+from tilewise.kernels.family import Searched
+from tilewise.kernels.shared.layouts import along_columns, has_lines, line_alignment, lines_of_long
 from tilewise.kernels.shared.steps import binary, step_slots
 from tilewise.kernels.simt_gemm.tiled.configs import Config
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 FEW_ROWS, FEW_DOTS = "few_rows", "few_dots"
 FEW = 16  # most rows or columns
@@ -30,8 +34,9 @@ STAGES = {FEW_ROWS: (256, 16 * 1024), FEW_DOTS: (512, 32 * 1024)}  # of the few 
 START_SECONDS = 5e-6
 COMBINE_SECONDS = 3e-6
 # shares of the bandwidth and of the step rate that are reached; steps of few_dots hardly overlap its reads
-READING = {FEW_ROWS: 0.88, FEW_DOTS: 0.95}
-STEPPING = {FEW_ROWS: 0.37, FEW_DOTS: 0.5}
+READING_ROWS, READING_DOTS = 0.88, 0.95
+STEPPING_ROWS, STEPPING_DOTS = 0.37, 0.5
+DEEP = 512  # k of a stack's members from which the model holds, where it is not corrected by measurement
 
 
 @dataclass(frozen=True)
@@ -93,70 +98,206 @@ def skinny_tile(problem: Problem, machine: Machine, swapped: bool, few: int, ali
     p, lines = problem, lines_of_long(problem, swapped)
     if lines is None or not 1 <= few <= FEW:
         return None
-    along_k = lines[0] != swapped
+    f, length, held = figures_of(p, machine), p.m if swapped else p.n, held_of(few)
     config = skinny_config(p.algebra, machine, p.return_arg)
-    size = p.dtype.itemsize
-    held = 1 << (few - 1).bit_length()
-    vector = max(1, math.gcd(16, alignment) // size)
-    if along_k:
-        return dots_tile(
-            config, held, vector, size, swapped, dots_lines(config, held, p.m if swapped else p.n, machine)
-        )
-    vector = math.gcd(
-        min(vector, room_for(config, held), 8), p.m if swapped else p.n
-    )  # lines are read in whole vectors
-    return rows_tile(config, held, vector, size, swapped)
+    vector = max(1, gcd(16, alignment) // f.size)
+    if lines[0] != swapped:
+        return dots_tile(config, held, vector, f.size, swapped, dots_lines(f.sum_words, held, length, f.units))
+    return rows_tile(config, held, rows_vector(vector, f.sum_words, held, length), f.size, swapped)
 
 
-def room_for(config: Config, held: int) -> int:
+def held_of(few: int) -> int:
+    """Rows in registers."""
+    return few if few <= 2 else 4 if few <= 4 else 8 if few <= 8 else 16
+
+
+def room_for(sum_words: int, held: int) -> int:
     """Sums of a row that fit the registers."""
-    return max(1, SUM_WORDS // (held * config.sum_words))
+    return max(1, SUM_WORDS // (held * sum_words))
 
 
-def dots_lines(config: Config, held: int, length: int, machine: Machine) -> int:
+def rows_vector(vector: int, sum_words: int, held: int, length: int) -> int:
+    """Elements a load of lines across k, which are read in whole vectors."""
+    return gcd(min(vector, room_for(sum_words, held), 8), length)
+
+
+def dots_lines(sum_words: int, held: int, length: int, units: int) -> int:
     """Lines of a warp: several share what they read of the few rows. One or two rows have little to share, and a warp
     for each line spares a k in pieces where several would leave multiprocessors idle."""
-    several = min(4, room_for(config, held))
-    return several if held > 2 or math.ceil(length / (WARPS * several)) >= 2 * machine.units else 1
+    several = min(4, room_for(sum_words, held))
+    return several if held > 2 or -(-length // (WARPS * several)) >= 2 * units else 1
+
+
+def dots_unroll(vector: int, size: int, lines: int) -> int:
+    unroll = 2 if vector * size >= 8 else 4
+    return unroll if lines > 1 else 2 * unroll
 
 
 def dots_tile(config: Config, held: int, vector: int, size: int, swapped: bool, lines: int) -> SkinnyTile:
     """For lines along k: `vector` elements of `size` bytes a load."""
-    unroll = 2 if vector * size >= 8 else 4
-    return SkinnyTile(FEW_DOTS, config, held, vector, lines, unroll if lines > 1 else 2 * unroll, swapped)
+    return SkinnyTile(FEW_DOTS, config, held, vector, lines, dots_unroll(vector, size, lines), swapped)
+
+
+def rows_unroll(vector: int, size: int, held: int, slots: float, online: bool) -> int:
+    """Loads in flight: fewer where there is much else in the registers; long steps take registers too."""
+    if online or (held * vector > 32 and (size < 4 or slots > 1)):
+        return 2
+    most = 32 if slots <= 1 else 16 if slots <= 8 else 8  # sums beside 8 loads
+    return 8 if vector <= 4 and held * vector <= most else 4
 
 
 def rows_tile(config: Config, held: int, vector: int, size: int, swapped: bool) -> SkinnyTile:
     """For lines across k."""
-    crowded = config.name == "online" or (
-        held * vector > 32 and (size < 4 or config.slots > 1)
-    )  # much else in the registers
-    most = (
-        32 if config.slots <= 1 else 16 if config.slots <= 8 else 8
-    )  # sums beside 8 loads: long steps take registers too
-    loads = 2 if crowded else 8 if vector <= 4 and held * vector <= most else 4
+    loads = rows_unroll(vector, size, held, config.slots, config.name == "online")
     return SkinnyTile(FEW_ROWS, config, held, vector, 1, loads, swapped)
 
 
 def skinny_pieces(tile: SkinnyTile, length: int, k: int, machine: Machine, members: int = 1) -> int:
-    """Pieces of k, so that every multiprocessor has a few blocks to read with; no more than it holds at once where a
-    block has many sums to bring together at its end."""
-    across = max(1, math.ceil(length / tile.across) * members)
-    many = tile.kernel == FEW_ROWS and tile.few > 4
-    blocks = 2 if tile.kernel == FEW_DOTS and tile.lines == 1 else 6  # a warp for each line: pieces come last
-    wanted = max(1, machine.units * tile.resident // across if many else round(machine.units * blocks / across))
-    return max(1, min(wanted, math.ceil(k / (2 * tile.chunk))))
+    """Pieces of k of a tile."""
+    dots = tile.kernel == FEW_DOTS
+    blocks = pieces_blocks(dots, tile.few, tile.lines, tile.resident)
+    return pieces_of(blocks, tile.across, tile.chunk, length, k, machine.units, members, not dots and tile.few > 4)
 
 
-def skinny_seconds(problem: Problem, machine: Machine, tile: SkinnyTile) -> float:
-    p = problem
-    length = p.m if tile.swapped else p.n
-    pieces = skinny_pieces(tile, length, p.k, machine, p.members)
-    held = tile.few / max(1, p.n if tile.swapped else p.m)
-    steps = p.steps * held * tile.config.slots / (machine.step_rate("float32") * STEPPING[tile.kernel])
-    memory = p.least_bytes / (machine.bandwidth * READING[tile.kernel])
-    reading = max(steps, memory) if tile.kernel == FEW_ROWS else steps + memory
-    return reading + (START_SECONDS if pieces == 1 else (START_SECONDS + COMBINE_SECONDS) * p.members)
+def pieces_blocks(dots: bool, held: int, lines: int, resident: int) -> int:
+    """Blocks of a multiprocessor to read with; no more than it holds at once where a block has many sums to bring
+    together at its end."""
+    if not dots and held > 4:
+        return resident
+    return 2 if dots and lines == 1 else 6  # a warp for each line: pieces come last
+
+
+def pieces_of(blocks: int, across: int, chunk: int, length: int, k: int, units: int, members: int, many: bool) -> int:
+    """Pieces of k, so that every multiprocessor has a few blocks to read with."""
+    tiles = max(1, -(-length // across) * members)
+    wanted = units * blocks // tiles if many else rounded(units * blocks, tiles)
+    return max(1, min(max(1, wanted), -(-k // (2 * chunk))))
+
+
+def rounded(x: int, to: int) -> int:
+    """The nearest whole quotient, of two equally near ones the even one, as Python's `round` has it."""
+    whole, rest = x // to, 2 * (x % to)
+    return whole + (1 if rest > to or (rest == to and whole % 2) else 0)
+
+
+class Figures(NamedTuple):
+    """What times depend on besides sizes: a kind of elements on a card, and an orientation."""
+
+    units: int  # multiprocessors
+    bandwidth: float  # bytes a second
+    rate: float  # steps a second
+    slots: float  # of a step
+    size: int  # bytes of an element
+    sum_words: int  # registers of a sum
+    resident: int  # blocks of a multiprocessor where few rows' sums fit,
+    most_held: int  # which are so many
+    online: bool  # each step adds onto the largest so far
+    tensor: bool  # wgmma takes such products, whatever their layout
+    least_k: int  # of stacks
+    swapped: bool = False  # few columns: M is the long operand
+    dots: bool = False  # its lines lie along k
+
+
+def figures_of(p: Problem, machine: Machine) -> Figures:
+    config, fits = skinny_config(p.algebra, machine, p.return_arg), machine.tuned is not None and machine.tuned.fits
+    resident = 2 if config.name == "each" and config.word_bytes in (4, 8) else 1
+    most_held, least_k = 16 if config.word_bytes == 8 else 2**30, 0 if fits or p.return_arg else DEEP
+    return Figures(
+        machine.units, machine.bandwidth, machine.step_rate("float32"), config.slots, p.dtype.itemsize,
+        config.sum_words, resident, most_held, config.name == "online", halves_on_hopper(p, machine), least_k,
+    )  # fmt: skip
+
+
+def takes(p: Problem, f: Figures) -> bool:
+    """None compete where the fastest does not: the others read operands with strided loads, which the model does not
+    include. Halves go to Hopper's tensor cores, but for dot products of stacks (`dots_held`). In stacks, members with
+    little k leave most of a block's threads idle: up to 40 times what the model expects."""
+    if not may_read(p, f.swapped, f.dots) or (p.members > 1 and p.k < f.least_k):
+        return False
+    if f.tensor == 0 or not fastest_by_dots(p, f):
+        return True
+    held = held_of(p.n if f.swapped else p.m)
+    return p.members > 1 and f.dots and (held == 2 or held == 4)
+
+
+def may_read(p: Problem, swapped: bool, dots: bool) -> bool:
+    """Whether an operand beside few lines of the other has lines along k, or across it."""
+    if not 1 <= (p.n if swapped else p.m) <= FEW:
+        return False
+    if swapped:
+        return has_lines(p.layout_m, p.m, p.k) and along_columns(p.layout_m, p.m, p.k) != dots
+    return has_lines(p.layout_n, p.k, p.n) and along_columns(p.layout_n, p.k, p.n) == dots
+
+
+def fastest_by_dots(p: Problem, f: Figures) -> bool:
+    """Whether the fastest of both orientations is one by dot products."""
+    of_n, of_m = INFINITE, INFINITE
+    by_dots, m_by_dots = may_read(p, False, True), may_read(p, True, True)
+    if by_dots or may_read(p, False, False):
+        of_n = seconds_of(p, f, False, by_dots)
+    if m_by_dots or may_read(p, True, False):
+        of_m = seconds_of(p, f, True, m_by_dots)
+    return m_by_dots if of_m < of_n else by_dots
+
+
+def pieces_for(p: Problem, f: Figures, swapped: bool, dots: bool) -> int:
+    few, length = p.n if swapped else p.m, p.m if swapped else p.n
+    alignment = line_alignment(p.layout_n, p.k, p.n, f.size)
+    if swapped:
+        alignment = line_alignment(p.layout_m, p.m, p.k, f.size)
+    held, vector = held_of(few), max(1, gcd(16, alignment) // f.size)
+    if dots:
+        lines = dots_lines(f.sum_words, held, length, f.units)
+        chunk, blocks = 32 * vector * dots_unroll(vector, f.size, lines), pieces_blocks(True, held, lines, 1)
+        return pieces_of(blocks, WARPS * lines, chunk, length, p.k, f.units, p.members, False)
+    vector = rows_vector(vector, f.sum_words, held, length)
+    chunk = WARPS * rows_unroll(vector, f.size, held, f.slots, f.online)
+    blocks = pieces_blocks(False, held, 1, f.resident if held * vector <= f.most_held else 1)
+    return pieces_of(blocks, 32 * vector, chunk, length, p.k, f.units, p.members, held > 4)
+
+
+def seconds_of(p: Problem, f: Figures, swapped: bool, dots: bool) -> float:
+    few = p.n if swapped else p.m
+    steps = p.steps * (held_of(few) / max(1, few)) * f.slots / (f.rate * (STEPPING_DOTS if dots else STEPPING_ROWS))
+    memory = p.least_bytes / (f.bandwidth * (READING_DOTS if dots else READING_ROWS))
+    reading = steps + memory if dots else max(steps, memory)
+    whole = pieces_for(p, f, swapped, dots) == 1
+    return reading + (START_SECONDS if whole else (START_SECONDS + COMBINE_SECONDS) * p.members)
+
+
+def given_of(p: Problem, f: Figures) -> Row:
+    return seconds_of(p, f, f.swapped, f.dots), pieces_for(p, f, f.swapped, f.dots)
+
+
+def expected(row: Row, given: Row) -> float:
+    return given[0]
+
+
+def passes(row: Row, given: Row) -> int:
+    return 1 if given[1] > 1.0 else 0
+
+
+EXPECTED, ONE_ROW = Formula(expected, given_of, takes, passes), Rows([(0.0,)])
+
+
+def searched(problem: Problem, machine: Machine) -> list[Searched]:
+    """Each kernel, for either long operand."""
+
+    def config(swapped: bool) -> Callable[[int, Problem], SkinnyTile | None]:
+        return lambda _, p: tile_of(p, machine, swapped)
+
+    figures = figures_of(problem, machine)
+    return [
+        Searched(EXPECTED, ONE_ROW, figures._replace(swapped=swapped, dots=dots), config(swapped), kernel)
+        for swapped in (False, True)
+        for kernel, dots in ((FEW_ROWS, False), (FEW_DOTS, True))
+    ]
+
+
+def tile_of(p: Problem, machine: Machine, swapped: bool) -> SkinnyTile | None:
+    """The tile of an orientation."""
+    few, layout, rows, cols = (p.n, p.layout_m, p.m, p.k) if swapped else (p.m, p.layout_n, p.k, p.n)
+    return skinny_tile(p, machine, swapped, few, line_alignment(layout, rows, cols, p.dtype.itemsize))
 
 
 IDEAS = {
@@ -165,17 +306,13 @@ IDEAS = {
 }
 
 
-@lru_cache(maxsize=64)
 def skinny_choices(problem: Problem, machine: Machine, kernel: str | None = None) -> list[tuple[float, SkinnyTile]]:
     """(expected seconds, tile) of each kernel and orientation; `kernel`: only that one."""
-    p = problem
-    found: list[tuple[float, SkinnyTile]] = []
-    if min(p.m, p.n) > FEW:
-        return found
-    for swapped, few, layout, rows, cols in ((False, p.m, p.layout_n, p.k, p.n), (True, p.n, p.layout_m, p.m, p.k)):
-        tile = skinny_tile(p, machine, swapped, few, line_alignment(layout, rows, cols, p.dtype.itemsize))
+    found, figures = list[tuple[float, SkinnyTile]](), figures_of(problem, machine)
+    for swapped in (False, True) if min(problem.m, problem.n) <= FEW else ():
+        tile = tile_of(problem, machine, swapped)
         if tile is not None and kernel in (None, tile.kernel):
-            found.append((skinny_seconds(p, machine, tile), tile))
+            found.append((seconds_of(problem, figures, swapped, tile.kernel == FEW_DOTS), tile))
     return found
 
 
@@ -193,13 +330,13 @@ def dots_held(problem: Problem, machine: Machine) -> tuple[int, ...]:
 
 
 def competing(problem: Problem, machine: Machine) -> list[tuple[float, SkinnyTile]]:
-    """The choices that compete where no kernel was requested; none where the fastest does not: the others read operands
-    with strided loads, which the model does not include."""
-    found = skinny_choices(problem, machine)
-    if not found or min(found, key=SECONDS)[1].kernel != FEW_DOTS or not halves_on_hopper(problem, machine):
-        return found
-    stacked = problem.members > 1
-    return [one for one in found if stacked and one[1].kernel == FEW_DOTS and one[1].few in HALVES_HELD]
+    """The choices that compete where no kernel was requested."""
+    f = figures_of(problem, machine)
+    return [
+        (seconds, tile)
+        for seconds, tile in skinny_choices(problem, machine)
+        if takes(problem, f._replace(swapped=tile.swapped, dots=tile.kernel == FEW_DOTS))
+    ]
 
 
 SECONDS = itemgetter(0)

@@ -17,11 +17,12 @@ from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Scratch
-from tilewise.kernels.by_configs import ByConfigs, Table, Tabled
+from tilewise.kernels.by_configs import Tabled
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import Numbers, coefficients
+from tilewise.kernels.family import Searched, numbered
 from tilewise.kernels.shared.placed import Operands, Placed
-from tilewise.kernels.shared.residency import UNIT_SHARED
+from tilewise.kernels.shared.residency import UNIT_SHARED, rounded_up
 from tilewise.kernels.shared.stack_launches import along_k, stack_launches, strides
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.steps import relative_slots
@@ -49,29 +50,72 @@ FEW_COLUMNS, LONG_LINE = 4, 100  # so few, along rows of M of so many bytes and 
 MOST_BLOCKS = 2**31 - 1
 
 
+def width_of(p: Problem) -> int:
+    """Cells of a thread: more cells mean fewer loads, and fewer threads."""
+    longest = p.m if goes_down(p) else p.n
+    if p.members * p.m * p.n < MANY_CELLS or longest < 2:
+        return 1
+    return MOST_WIDE if longest >= MOST_WIDE else 2
+
+
+def goes_down(p: Problem) -> bool:
+    """Whether they lie in a column, where there are several."""
+    return p.m >= MOST_WIDE or p.m >= p.n
+
+
 def cut(problem: Problem) -> Cut:
-    """More cells a thread mean fewer loads, and fewer threads."""
-    p = problem
-    if p.members * p.m * p.n < MANY_CELLS:
-        return CUTS[0]
-    down = p.m >= MOST_WIDE or p.m >= p.n
-    longest = p.m if down else p.n
-    width = MOST_WIDE if longest >= MOST_WIDE else 2 if longest >= 2 else 1
-    return Cut(width, down and width > 1)
+    width = width_of(problem)
+    return Cut(width, width > 1 and goes_down(problem))
 
 
-def threads_of_a_member(problem: Problem) -> int:
-    p, (width, down) = problem, cut(problem)
-    return math.ceil(p.m / width) * p.n if down else p.m * math.ceil(p.n / width)
+def threads_of_a_member(p: Problem) -> int:
+    width = width_of(p)
+    return -(-p.m // width) * p.n if width > 1 and goes_down(p) else p.m * -(-p.n // width)
 
 
-SMALL = Condition(
-    lambda p: p.m * p.k * p.n <= (LARGEST_SHALLOW if p.k <= SHALLOW and p.members > 1 else LARGEST),
-    f"is for up to {LARGEST:,} steps, and {LARGEST_SHALLOW:,} in stacks with a short k",
-)
+def is_small(p: Problem) -> bool:
+    return p.m * p.k * p.n <= (LARGEST_SHALLOW if p.k <= SHALLOW and p.members > 1 else LARGEST)
 
 
-class Cells(ByConfigs):
+SMALL = Condition(is_small, f"is for up to {LARGEST:,} steps, and {LARGEST_SHALLOW:,} in stacks with a short k")
+
+
+class CellsFigures(NamedTuple):
+    """What times depend on besides sizes: a kind of elements on a card."""
+
+    threads: int  # that a card holds at once
+    size: int  # bytes of an element
+    rate: float  # steps a second, and of one semiring's
+    own_rate: float
+    bandwidth: float  # bytes a second that are reached
+    start: float  # seconds: of a launch,
+    start_stack: float  # of a stack's,
+    step: float  # of a step of k
+    row_steps: float  # of a load of M where each thread of a warp reads another row, in steps
+
+
+def takes_small(p: Problem, f: CellsFigures) -> bool:
+    return is_small(p)
+
+
+def given_of_cells(p: Problem, f: CellsFigures) -> Row:
+    """Seconds: of a launch; of its latency, steps, bytes, and uncoalesced loads of M, where they are the bottleneck."""
+    waves = rounded_up(max(1.0, p.members * threads_of_a_member(p) / f.threads))
+    latency, scattered = p.k * f.step * max(1.0, f.size / 4) * waves, 0.0
+    if p.n <= FEW_COLUMNS < p.m and abs(p.layout_m.col) == 1 and p.k * f.size >= LONG_LINE:
+        scattered = p.members * p.m * p.k * f.row_steps / f.rate
+    start = f.start_stack if p.members > 1 else f.start
+    return start, latency, p.steps / f.own_rate, p.least_bytes / f.bandwidth, scattered
+
+
+def cells_seconds(row: Row, given: Row) -> float:
+    return given[0] + max(given[1], given[2], given[3], given[4])
+
+
+CELLS, ONE_ROW = Formula(cells_seconds, given_of_cells, takes_small), Rows([(0.0,)])
+
+
+class Cells(Tabled):
     name = "cells"
     kernels: ClassVar = {
         name: "a thread computes a few cells of P from the caches: small products, and stacks of thousands of them"
@@ -81,26 +125,20 @@ class Cells(ByConfigs):
         precisions=("ieee", "high"),  # float32 is added up one after the other, k being small
     )  # fmt: skip
 
-    def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, None]:
-        p, f = problem, coefficients("cells")
-        threads = p.members * threads_of_a_member(p)
-        waves = math.ceil(max(1.0, threads / (machine.units * machine.resident_threads)))
-        rate = machine.step_rate("float32") * f.rate / relative_slots(p.algebra, machine)
-        reading = p.least_bytes / (f.reading * machine.bandwidth)
-        latency = p.k * f.step * max(1.0, p.dtype.itemsize / 4) * waves
-        return float(self._start(p) + max(latency, p.steps / rate, reading, self._scattered_rows(p, machine))), None
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        p, f, rate = problem, coefficients("cells"), machine.step_rate("float32")
+        own, row_steps = (
+            rate * f.rate / relative_slots(p.algebra, machine),
+            f.row_steps[2 if p.dtype.itemsize <= 2 else 1],
+        )
+        figures = CellsFigures(
+            machine.units * machine.resident_threads, p.dtype.itemsize, rate, own, f.reading * machine.bandwidth,
+            f.start, f.start_stack, f.step, row_steps,
+        )  # fmt: skip
+        return [Searched(CELLS, ONE_ROW, figures, numbered((None,)))]
 
-    def _start(self, p: Problem) -> float:
-        f = coefficients("cells")
-        return float(f.start_stack if p.members > 1 else f.start)
-
-    def _scattered_rows(self, p: Problem, machine: Machine) -> float:
-        """Seconds of uncoalesced loads of M, where they are the bottleneck."""
-        scattered = p.n <= FEW_COLUMNS < p.m and abs(p.layout_m.col) == 1 and p.k * p.dtype.itemsize >= LONG_LINE
-        if not scattered:
-            return 0.0
-        steps = coefficients("cells").row_steps[2 if p.dtype.itemsize <= 2 else 1]
-        return float(p.members * p.m * p.k * steps / machine.step_rate("float32"))
+    def configurations(self, problem: Problem, machine: Machine) -> tuple[None, ...]:
+        return ()
 
     def geometry(self, problem: Problem, machine: Machine, config: None) -> Geometry:
         """A block as neighbouring cells of P."""
@@ -172,13 +210,12 @@ class RankKConfig:
         return self.rows * (self.deep + 4) * SIZE
 
 
-@Formula
 def expected(row: Row, given: Row) -> float:
     """Blocks one after the other, each as long as one alone takes or as all of a multiprocessor's take to issue what
     they do; or the bytes; and what a launch takes anyway."""
     m, k, n, members, units = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
     deep, columns, rows = int(row[0]), int(row[1]), int(row[2])
-    if rows > given[5] or (columns > 1 and n < 32 * columns):
+    if not row[3] < k <= deep or rows > given[5] or (columns > 1 and n < 32 * columns):
         return INFINITE
     wide = wide_of(n, columns)
     many = threads_of(wide)
@@ -193,16 +230,46 @@ def expected(row: Row, given: Row) -> float:
     return FIGURES.start + max(alone, max(-(-blocks // units) * many * each / given[8] + FIGURES.block, given[9]))
 
 
-@lru_cache(maxsize=len(DEPTHS))
-def _table(deep: int) -> tuple[tuple[RankKConfig, ...], Rows]:
-    cuts = [(deep, columns, rows) for columns in COLUMNS if deep * columns <= MOST_HELD for rows in ROWS]
-    return tuple(RankKConfig(*cut) for cut in cuts), Rows(cuts)
+@lru_cache(maxsize=1)
+def _table() -> tuple[tuple[RankKConfig, ...], Rows]:
+    """The configurations, and of each the k that is too short for it."""
+    cuts = [
+        (deep, columns, rows, shorter)
+        for shorter, deep in zip((0, *DEPTHS), DEPTHS, strict=False)
+        for columns in COLUMNS
+        if deep * columns <= MOST_HELD
+        for rows in ROWS
+    ]
+    return tuple(RankKConfig(*cut[:3]) for cut in cuts), Rows(cuts)
 
 
-ROWS_OF_P = Condition(
-    lambda p: min(p.m, p.n) > 0 and (p.m == 1 or abs(p.layout_p.row) >= abs(p.layout_p.col)),
-    "stores rows of a P that is not empty",
-)
+class Figures(NamedTuple):
+    """What times depend on besides sizes: a kind of elements on a card."""
+
+    units: int  # multiprocessors,
+    threads: int  # that each of them holds
+    slots: float  # of a step, in those of an addition and a minimum
+    issue: float  # steps of a multiprocessor, a second
+    bandwidth: float  # bytes a second
+    reading: float  # factor of the time that the bandwidth makes
+
+
+def given_of(p: Problem, f: Figures) -> Row:
+    highest = 32 if p.m <= 32 else 64 if p.m <= 64 else 128 if p.m <= 128 else 256
+    passing = f.reading * p.least_bytes / f.bandwidth
+    return p.m, p.k, p.n, p.members, f.units, highest, f.threads, f.slots, f.issue, passing
+
+
+def has_rows(p: Problem) -> bool:
+    return min(p.m, p.n) > 0 and (p.m == 1 or abs(p.layout_p.row) >= abs(p.layout_p.col))
+
+
+def takes(p: Problem, f: Figures) -> bool:
+    return has_rows(p)
+
+
+EXPECTED = Formula(expected, given_of, takes)
+ROWS_OF_P = Condition(has_rows, "stores rows of a P that is not empty")
 
 
 class RankK(Tabled):
@@ -215,15 +282,12 @@ class RankK(Tabled):
         problem=(ROWS_OF_P,), precisions=("ieee", "high"),  # float32 is added up one after the other, k being short
     )  # fmt: skip
 
-    def tables(self, problem: Problem, machine: Machine) -> list[Table]:
-        p, (every, rows) = problem, _table(next(deep for deep in DEPTHS if problem.k <= deep))
-        highest = next((rows for rows in ROWS if rows >= p.m), ROWS[-1])
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        every, rows = _table()
         issue = machine.step_rate("float32") / machine.units * FIGURES.share  # of threads, a second
-        given = (
-            p.m, p.k, p.n, p.members, machine.units, highest, machine.resident_threads,
-            relative_slots(p.algebra, machine), issue, FIGURES.reading * p.least_bytes / machine.bandwidth,
-        )  # fmt: skip
-        return [Table(expected, rows, given, every.__getitem__)]
+        slots = relative_slots(problem.algebra, machine)
+        figures = Figures(machine.units, machine.resident_threads, slots, issue, machine.bandwidth, FIGURES.reading)
+        return [Searched(EXPECTED, rows, figures, numbered(every))]
 
     def geometry(self, problem: Problem, machine: Machine, config: RankKConfig) -> Geometry:
         wide = wide_of(problem.n, config.columns)

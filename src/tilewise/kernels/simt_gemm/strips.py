@@ -19,11 +19,12 @@ from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.semiring import Algebra
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
-from tilewise.core.problem import Layout, Problem
+from tilewise.core.problem import Problem
 from tilewise.core.recipe import Launch, Scratch
-from tilewise.kernels.by_configs import Table, Tabled
+from tilewise.kernels.by_configs import Tabled
 from tilewise.kernels.capabilities import Capabilities, Condition
 from tilewise.kernels.coefficients import coefficients
+from tilewise.kernels.family import Searched, numbered
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.residency import MOST, UNIT_SHARED, clusters_of, crowded, in_waves, padded, rooms
 from tilewise.kernels.shared.stack_launches import along_k, stack_launches, strides
@@ -83,7 +84,33 @@ def rate_of(algebra: Algebra, machine: Machine) -> float:
 ROOMS = 14  # index of the rooms in a row
 
 
-@Formula
+class Figures(NamedTuple):
+    """What times depend on besides sizes: a kind of elements on a card."""
+
+    units: int  # multiprocessors
+    bandwidth: float  # bytes a second
+    size: int  # bytes of an element
+    crowd: float  # exponent: how L2's time grows with the blocks that load
+    reading: float  # factors of the time that the bandwidth makes: of all bytes,
+    storing: float  # and of P's,
+    from_l2: float  # and of a block's loads
+    slow: bool  # of problems with sides from `slow_from` on, whose steps are slower than nominal; else of the others
+    slow_from: float
+    contiguous: bool  # M and N have contiguous rows or columns
+
+
+def takes(p: Problem, f: Figures) -> bool:
+    return (min(p.m, p.k, p.n) >= f.slow_from) == f.slow and (not f.contiguous or is_contiguous(p))
+
+
+def given_of(p: Problem, f: Figures) -> Row:
+    """What all rows share."""
+    memory = f.reading * p.least_bytes / f.bandwidth
+    storing = f.storing * p.members * p.m * p.n * f.size / f.bandwidth
+    from_l2 = f.from_l2 * p.k * f.size / f.bandwidth
+    return p.m, p.k, p.n, p.members, f.units, f.crowd, memory**4, from_l2, storing
+
+
 def expected(row: Row, given: Row) -> float:
     """Strips one after the other, each as long as one block alone takes or all of a unit's together; or the bytes from
     memory, or those from the L2; and what a launch takes anyway. Two limits that are equally near hinder each other."""
@@ -100,6 +127,9 @@ def expected(row: Row, given: Row) -> float:
     if tiles > int(row[12]) and tiles <= int(row[13]):
         work += LATE_SECONDS
     return row[10] + sqrt(sqrt(work**4 + given[6] + read**4)) + given[8]
+
+
+EXPECTED = Formula(expected, given_of, takes)
 
 
 class Times(NamedTuple):
@@ -130,9 +160,9 @@ class Strips(Tabled):
     @abstractmethod
     def times(self, config: StripConfig, algebra: Algebra, machine: Machine, slower: float) -> Times: ...
 
-    def slower(self, problem: Problem) -> float:
-        """The factor of the steps' time over their nominal rate."""
-        return 1.0
+    def slower(self, problem: Problem) -> tuple[float, float]:
+        """The factor of the steps' time over their nominal rate, and the least side of a problem that has it."""
+        return 1.0, math.inf
 
     @lru_cache(maxsize=64)  # noqa: B019  a family lives as long as the process
     def table(self, algebra: Algebra, machine: Machine, slower: float = 1.0) -> tuple[tuple[StripConfig, ...], Rows]:
@@ -158,17 +188,18 @@ class Strips(Tabled):
             ))  # fmt: skip
         return configs, Rows(rows)
 
-    def given(self, p: Problem, machine: Machine) -> Row:
-        """What all rows share."""
-        f, size = self.figures(p.algebra), p.dtype.itemsize
-        memory = f.reading * p.least_bytes / machine.bandwidth
-        storing = f.storing * p.members * p.m * p.n * size / machine.bandwidth
-        from_l2 = f.from_l2 * p.k * size / machine.bandwidth
-        return p.m, p.k, p.n, p.members, machine.units, f.crowd, memory**4, from_l2, storing
-
-    def tables(self, problem: Problem, machine: Machine) -> list[Table]:
-        every, rows = self.table(problem.algebra, machine, self.slower(problem))
-        return [Table(expected, rows, self.given(problem, machine), every.__getitem__)]
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        algebra, made = problem.algebra, list[Searched]()
+        factor, slow_from = self.slower(problem)
+        f, size = self.figures(algebra), problem.dtype.itemsize
+        for slow in (False, True)[: 1 + (slow_from < math.inf)]:
+            every, rows = self.table(algebra, machine, factor if slow else 1.0)
+            figures = Figures(
+                machine.units, machine.bandwidth, size, f.crowd, f.reading, f.storing, f.from_l2, slow, slow_from,
+                CONTIGUOUS in self.can.problem,
+            )  # fmt: skip
+            made.append(Searched(EXPECTED, rows, figures, numbered(every)))
+        return made
 
     def geometry(self, problem: Problem, machine: Machine, config: StripConfig) -> Geometry:
         tile, size = config.tile, problem.algebra.partial.itemsize
@@ -191,10 +222,10 @@ class Strips(Tabled):
         tile, across, shared = config.tile, math.ceil(p.n / config.tile.cols), 0
         own = [*strides(given), *map(ctypes.c_int, along_k(given))]
         if self.stages > 1:
-            lines = both_lines(given.M.layout, given.N.layout, p)
-            assert lines is not None
-            lies, shared = (lines[0][0], lines[1][0]), tile.shared_bytes(4, self.stages)
-            own = [ctypes.c_longlong(s) for s in (lines[0][1], lines[1][1], P.row, P.col)]
+            m, n, shared = given.M.layout, given.N.layout, tile.shared_bytes(4, self.stages)
+            of_m, of_n = lead_of(m.row, m.col, p.m, p.k), lead_of(n.col, n.row, p.n, p.k)
+            lies = of_m[0], of_n[0]
+            own = [ctypes.c_longlong(s) for s in (of_m[1], of_n[1], P.row, P.col)]
         own += map(ctypes.c_int, (int(abs(P.row) < abs(P.col)), across, config.piece(p.k), p.accumulate))
         source, blocks = render_strips.key(p.algebra, tile, lies, self.stages), math.ceil(p.m / tile.rows) * across
         return stack_launches(
@@ -289,25 +320,34 @@ SLOWER_SIDE, SLOWER_PAIR, SLOWER_REST = 200, 1.7, 1.21  # as stacks of min_plus 
 SLOWER_WHOLE = 1.12  # where such a step is one instruction on whole numbers
 
 
-def lines_of(layout: Layout, lines: int, k: int, transposed: bool = False) -> tuple[bool, int] | None:
-    """(whether the operand is contiguous along k, leading dimension); None where it is not contiguous."""
-    of_line, of_k = (layout.col, layout.row) if transposed else (layout.row, layout.col)
-    along, across = of_k == 1 or k == 1, of_line == 1 or lines == 1
-    lead_along, lead_across = of_line if lines > 1 else 0, of_k if k > 1 else 0
-    if along and not (across and abs(of_k) > abs(of_line)) and abs(lead_along) < FARTHEST:
-        return True, lead_along
-    return (False, lead_across) if across and abs(lead_across) < FARTHEST else None
+def along(of_line: int, of_k: int, lines: int, k: int) -> bool:
+    """Whether an operand is contiguous along k, by its strides."""
+    nearer = (of_line == 1 or lines == 1) and abs(of_k) > abs(of_line)
+    return (of_k == 1 or k == 1) and not nearer and (lines <= 1 or abs(of_line) < FARTHEST)
 
 
-def both_lines(m: Layout, n: Layout, p: Problem) -> tuple[tuple[bool, int], tuple[bool, int]] | None:
-    of_m, of_n = lines_of(m, p.m, p.k), lines_of(n, p.n, p.k, transposed=True)
-    return None if of_m is None or of_n is None else (of_m, of_n)
+def across(of_line: int, of_k: int, lines: int, k: int) -> bool:
+    """Whether it is across k."""
+    return (of_line == 1 or lines == 1) and (k <= 1 or abs(of_k) < FARTHEST)
 
 
-CONTIGUOUS = Condition(
-    lambda p: both_lines(p.layout_m, p.layout_n, p) is not None,
-    f"takes contiguous rows or columns, less than {FARTHEST:,} elements apart",
-)
+def has_lines(of_line: int, of_k: int, lines: int, k: int) -> bool:
+    return along(of_line, of_k, lines, k) or across(of_line, of_k, lines, k)
+
+
+def is_contiguous(p: Problem) -> bool:
+    of_m = has_lines(p.layout_m.row, p.layout_m.col, p.m, p.k)
+    return of_m and has_lines(p.layout_n.col, p.layout_n.row, p.n, p.k)
+
+
+def lead_of(of_line: int, of_k: int, lines: int, k: int) -> tuple[bool, int]:
+    """(whether an operand is contiguous along k, leading dimension)."""
+    if along(of_line, of_k, lines, k):
+        return True, of_line if lines > 1 else 0
+    return False, of_k if k > 1 else 0
+
+
+CONTIGUOUS = Condition(is_contiguous, f"takes contiguous rows or columns, less than {FARTHEST:,} elements apart")
 
 
 class Buffered(Strips):
@@ -337,10 +377,10 @@ class Buffered(Strips):
         least_k = tile.deep * cluster if cluster > 1 else -1
         return Times(least_k, f.strip[key] + f.of_k * tile.deep, 0.0, f.shares[key], other)
 
-    def slower(self, problem: Problem) -> float:
-        """The factor for larger members in other semirings than plus_times."""
+    def slower(self, problem: Problem) -> tuple[float, float]:
+        """Of larger members in other semirings than plus_times."""
         p = problem
-        if is_plus_times(p.semiring) or min(p.m, p.k, p.n) < SLOWER_SIDE:
-            return 1.0
+        if is_plus_times(p.semiring):
+            return super().slower(p)
         pair = SLOWER_PAIR if p.dtype.kind == "f" else SLOWER_WHOLE
-        return pair if step_slots(p.algebra) <= 2 else SLOWER_REST
+        return pair if step_slots(p.algebra) <= 2 else SLOWER_REST, SLOWER_SIDE

@@ -103,12 +103,12 @@ def every_skinny(algebra: Algebra, machine: Machine, dots: tuple[int, ...]) -> I
         for vector in (1, 2, 4, 8):
             if vector * size > 16:
                 continue
-            several = min(4, room_for(config, held))
+            several = min(4, room_for(config.sum_words, held))
             tiles = [
                 dots_tile(config, held, vector, size, False, lines)
                 for lines in ({several, 1 if held <= 2 else several} if held in dots else ())
             ]
-            if vector <= room_for(config, held):
+            if vector <= room_for(config.sum_words, held):
                 tiles.append(rows_tile(config, held, vector, size, False))
             for tile in tiles:
                 yield skinny_text(algebra, tile, False, ("A", "B", "P"))

@@ -42,7 +42,7 @@ def _lead_to(x: Placed) -> int:
 def realigned_bytes(length: int) -> int:
     """Bytes from a line of so many to the next."""
     if length <= LINE_BYTES // 2:
-        return max(16, 1 << (length - 1).bit_length())
+        return 16 if length <= 16 else 32 if length <= 32 else LINE_BYTES // 2
     return -(-length // LINE_BYTES) * LINE_BYTES
 
 

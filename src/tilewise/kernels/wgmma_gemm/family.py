@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import ByConfigs, Tabled, fastest
+from tilewise.kernels.by_configs import Arithmetic, ByConfigs, Table, Tabled, fastest
 from tilewise.kernels.capabilities import HALVES, HOPPER, Capabilities, Condition
-from tilewise.kernels.family import Offer, fused_notes, limits_of, packed_operands, passes
+from tilewise.kernels.family import Searched, fused_notes, packed_operands, passes
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.triangle import symmetric_note
 from tilewise.kernels.transforms.sums import combine_text, render_add_parts
@@ -59,10 +59,15 @@ class WgmmaHalf(OnHopper, Tabled):
         problem=(half.UNROUNDED, half.GROUPS), fuses=True, batch=True,
     )  # fmt: skip
     beside_tile = True
-    model: ClassVar = half
 
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, TensorConfig]:
         return half.best_config(problem, machine)
+
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        return half.searched(problem, machine)
+
+    def tables(self, problem: Problem, machine: Machine) -> list[Table]:
+        return half.tables(problem, machine)
 
     def tuning_class(self, problem: Problem) -> str:
         return half.tuning_class(problem)
@@ -103,12 +108,13 @@ class KMajor(OnHopper, Tabled):
     launches = staticmethod(k_major_recipe.launches)
     can = Capabilities(HOPPER, own_arch=True, plus_times=True, kind=k_major.KIND, scales=True, batch=True)
 
-    model: ClassVar = k_major
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        return k_major.searched(problem, machine)
 
-    def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+    def arithmetic(self, problem: Problem, machine: Machine) -> Arithmetic:
         kind = k_major.kind_of(problem)
         assert kind is not None
-        return limits_of(problem.least_steps / (kind.rate * machine.tensor_rate("bfloat16")), problem, machine)
+        return Arithmetic(kind.rate * machine.tensor_rate("bfloat16"))
 
     def notes(self, problem: Problem, config: k_major.KMajorConfig) -> list[str]:
         notes = config.notes()
@@ -137,10 +143,11 @@ class BF16x6(OnHopper, Tabled):
     )  # fmt: skip
     falls_back = True
 
-    model: ClassVar = six
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        return six.searched(machine)
 
-    def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
-        return limits_of(six.PRODUCTS * problem.steps / machine.tensor_rate("bfloat16"), problem, machine)
+    def arithmetic(self, problem: Problem, machine: Machine) -> Arithmetic:
+        return Arithmetic(machine.tensor_rate("bfloat16"), six.PRODUCTS, halved=False)
 
     def geometry(self, problem: Problem, machine: Machine, config: six.SplitConfig) -> Geometry:
         return config.tile.geometry
@@ -186,14 +193,16 @@ class ReadOnce(OnHopper, Tabled):
         HOPPER, own_arch=True, dtypes=("float32",), one_dtype=True, same_result=True, float32_as=("high", "tf32"),
         plus_times=True, stacks=False, few=once.MOST_FEW, problem=(once.ONTO_P, once.LONG_SIDE),
     )  # fmt: skip
-    model: ClassVar = once
+
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        return once.searched(problem, machine)
 
     def passes(self, problem: Problem, machine: Machine, config: once.OnceConfig) -> int:
         return once.passes(problem, config)
 
-    def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+    def arithmetic(self, problem: Problem, machine: Machine) -> Arithmetic:
         kind, products = once.products_of(problem)
-        return limits_of(products * problem.steps / machine.tensor_rate(kind), problem, machine)
+        return Arithmetic(machine.tensor_rate(kind), products, halved=False)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         tf32 = problem.precision == "tf32"
@@ -218,21 +227,18 @@ class BulkLines(Tabled):
         problem=(Condition(lambda p: min(p.m, p.n) >= 1, "stores a P that is not empty"),), precisions=("tf32",),
     )  # fmt: skip
 
-    model: ClassVar = bulk_search
-
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, bulk.BulkConfig]:
         return fastest(bulk_search.tables(problem, machine, bulk_search.MOST_CUTS), problem.largest)
 
-    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        """Without the configuration, which takes longer than its time."""
-        (table,) = bulk_search.tables(problem, machine, bulk_search.MOST_CUTS)
-        _, seconds = table.formula.least(table.rows, table.given, problem.largest)
-        floor = self.limits(problem, machine)[0]
-        return Offer(problem, machine, self.name, max(seconds, floor), floor)
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        return bulk_search.searched(problem, machine, bulk_search.MOST_CUTS)
 
-    def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+    def tables(self, problem: Problem, machine: Machine) -> list[Table]:
+        return bulk_search.tables(problem, machine)
+
+    def arithmetic(self, problem: Problem, machine: Machine) -> Arithmetic:
         kind = "tf32" if problem.dtype.itemsize == 4 else problem.dtype.name
-        return limits_of(problem.steps / machine.tensor_rate(kind), problem, machine)
+        return Arithmetic(machine.tensor_rate(kind), halved=False)
 
     def geometry(self, problem: Problem, machine: Machine, config: bulk.BulkConfig) -> Geometry:
         return bulk.geometry(problem, config)

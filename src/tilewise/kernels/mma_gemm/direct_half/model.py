@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from math import sqrt
+from typing import NamedTuple
 
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import Table
 from tilewise.kernels.coefficients import Numbers, coefficients
+from tilewise.kernels.family import Searched, numbered
 from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.residency import busiest, padded, rooms, rounded_up
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -83,10 +84,9 @@ def tiles_of(problem: Problem, tile: HalfTile) -> tuple[int, int]:
     return max(1, math.ceil(problem.m / tile.rows)), max(1, math.ceil(problem.n / tile.cols))
 
 
-HEIGHTS = tuple(dict.fromkeys(tile.rows for tile in TILES))
+HEIGHTS = 128, 64, 32, 16  # of tiles
 
 
-@Formula
 def expected_of_many(row: Row, given: Row) -> float:
     """Of stacks and groups: waves of blocks, each as long as its phases one after the other, or the multiprocessor's
     loads or products."""
@@ -110,17 +110,44 @@ def table_of_many() -> Rows:
     return Rows([(t.rows, t.cols, t.resident, HEIGHTS.index(t.rows)) for t in TILES])
 
 
-def given_of_many(p: Problem, machine: Machine) -> Row:
-    """For each height, the rows of tiles of all members, or expected of all groups."""
-    deep, rate = min(p.k, DEPTH), machine.tensor_rate(p.dtype.name) / machine.units * FIGURES.share
-    down = [expected_tiles(p, h) if p.groups else p.members * max(1, -(-p.m // h)) for h in HEIGHTS]
+class Figures(NamedTuple):
+    """What times depend on besides sizes: a kind of product on a card."""
+
+    units: int  # multiprocessors
+    bandwidth: float  # bytes a second
+    rate: float  # steps a second of a multiprocessor's tensor cores
+    clusters: bool  # the card has them
+
+
+def figures_of(p: Problem, machine: Machine) -> Figures:
+    rate = machine.tensor_rate(p.dtype.name) / machine.units
+    return Figures(machine.units, machine.bandwidth, rate, arch_number(machine.arch) >= 90)
+
+
+def given_of_many(p: Problem, f: Figures) -> Row:
+    """What is given of stacks; for each height, the rows of tiles of all members."""
+    deep = min(p.k, DEPTH)
     return (
-        p.m, p.n, machine.units, max(1, -(-p.k // DEPTH)), 2 * deep, 16 * -(-deep // 16), rate,
-        FIGURES.walk if p.groups else 0.0, p.least_bytes / (machine.bandwidth * FIGURES.memory), *down,
+        p.m, p.n, f.units, max(1, -(-p.k // DEPTH)), 2 * deep, 16 * -(-deep // 16), f.rate * FIGURES.share, 0.0,
+        p.least_bytes / (f.bandwidth * FIGURES.memory), rows_of_tiles(p, 128), rows_of_tiles(p, 64),
+        rows_of_tiles(p, 32), rows_of_tiles(p, 16),
     )  # fmt: skip
 
 
-@Formula
+def rows_of_tiles(p: Problem, height: int) -> int:
+    return p.members * max(1, -(-p.m // height))
+
+
+def given_of_groups(p: Problem, f: Figures) -> Row:
+    """The same of groups; rows of tiles as expected of all of them."""
+    deep = min(p.k, DEPTH)
+    return (
+        p.m, p.n, f.units, max(1, -(-p.k // DEPTH)), 2 * deep, 16 * -(-deep // 16), f.rate * FIGURES.share,
+        FIGURES.walk, p.least_bytes / (f.bandwidth * FIGURES.memory), expected_tiles(p, 128), expected_tiles(p, 64),
+        expected_tiles(p, 32), expected_tiles(p, 16),
+    )  # fmt: skip
+
+
 def expected(row: Row, given: Row) -> float:
     """Waves of blocks, each as long as its phases one after the other, or a multiprocessor's loads or products; beside
     the bytes."""
@@ -157,22 +184,27 @@ def table(units: int) -> tuple[tuple[HalfTile, ...], Rows]:
     return tuple(configs), Rows(rows)
 
 
-def given_of(p: Problem, machine: Machine) -> Row:
-    deep = min(p.k, DEPTH)
-    rate = machine.tensor_rate(p.dtype.name) / machine.units * SINGLE.share
-    passing = p.least_bytes / (machine.bandwidth * SINGLE.memory)
+def given_of(p: Problem, f: Figures) -> Row:
+    deep, passing = min(p.k, DEPTH), p.least_bytes / (f.bandwidth * SINGLE.memory)
     return (
-        p.m, p.n, max(1, -(-p.k // DEPTH)), arch_number(machine.arch) >= 90, 2 * deep / SINGLE.unit,
-        16 * -(-deep // 16) / rate, passing**4,
+        p.m, p.n, max(1, -(-p.k // DEPTH)), f.clusters, 2 * deep / SINGLE.unit,
+        16 * -(-deep // 16) / (f.rate * SINGLE.share), passing**4,
     )  # fmt: skip
 
 
-def is_single(p: Problem) -> bool:
-    return p.groups is None and p.members == 1
+def in_one_launch(row: Row, given: Row, seconds: float) -> float:
+    """Other kernels need launches before, which the model expects to be shorter than they are."""
+    return SINGLE.one_launch * seconds
 
 
-def tables(p: Problem, machine: Machine) -> list[Table]:
-    if not is_single(p):
-        return [Table(expected_of_many, table_of_many(), given_of_many(p, machine), TILES.__getitem__)]
-    configs, rows = table(machine.units)
-    return [Table(expected, rows, given_of(p, machine), configs.__getitem__)]
+EXPECTED = Formula(expected, given_of, final=in_one_launch)
+EXPECTED_OF_MANY = Formula(expected_of_many, given_of_many)
+EXPECTED_OF_GROUPS = Formula(expected_of_many, given_of_groups)
+
+
+def searched(p: Problem, machine: Machine) -> list[Searched]:
+    if p.groups is None and p.members == 1:
+        configs, rows = table(machine.units)
+        return [Searched(EXPECTED, rows, figures_of(p, machine), numbered(configs))]
+    formula = EXPECTED_OF_GROUPS if p.groups else EXPECTED_OF_MANY
+    return [Searched(formula, table_of_many(), figures_of(p, machine), numbered(TILES))]

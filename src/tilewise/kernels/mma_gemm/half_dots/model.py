@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from math import sqrt
+from math import gcd, sqrt
 from typing import NamedTuple
 
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import Table
+from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import Numbers, coefficients
-from tilewise.kernels.shared.layouts import along_k, contiguous_lines
+from tilewise.kernels.family import Searched
+from tilewise.kernels.shared.layouts import along_columns, has_lines, lead_of
 from tilewise.kernels.shared.residency import in_waves, padded, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -81,16 +83,15 @@ def steps_of(k: int) -> int:
 # Fitted to 298 configurations of 54 random products with unaligned lines on an H200 (rms 11 %; the choice takes 1.7 %
 # longer than the fastest in the mean).
 FIGURES: Numbers = coefficients("half_dots")
-ROOMS = 5  # index of the rooms in a row
+WIDTH, FEWER, ROOMS = 5, 6, 7  # where a row has its few lines, those that are too few for it, and rooms
 
 
-@Formula
 def expected(row: Row, given: Row) -> float:
     """Waves of blocks: each its steps one after the other, or a multiprocessor's words of the long operand, what is
     loaded before them and stored after; beside the bytes. `_table` makes the rows, `_given` what they share."""
     height, slices, cluster = int(row[0]), int(row[1]), int(row[2])
     length, k, steps, classes = int(given[0]), int(given[1]), int(given[2]), int(given[3])
-    if slices * cluster > steps:
+    if slices * cluster > steps or not row[FEWER] < given[6] <= row[WIDTH]:
         return INFINITE
     lines, each = -(-length // classes), -(-steps // cluster)
     tiles = -(-lines // height) * classes
@@ -100,56 +101,73 @@ def expected(row: Row, given: Row) -> float:
     return FIGURES.one_launch * (work + (FIGURES.meet + FIGURES.met * cluster if cluster > 1 else 0.0))
 
 
-class Side(NamedTuple):
-    """The few lines and the long operand."""
+class Figures(NamedTuple):
+    """What times depend on besides sizes."""
 
-    swapped: bool
-    few: int
-    length: int
-    classes: int
-    beside: bool  # the few lines are contiguous across k
+    bandwidth: float  # bytes a second
+    swapped: bool  # the few lines are columns of P, and M is the long operand
 
 
-def sides(p: Problem) -> list[Side]:
-    """The choices of the long operand: N, M."""
-    of_n, of_m = (p.layout_n, p.k, p.n, "N"), (p.layout_m, p.m, p.k, "M")
-    made = []
-    for swapped, few, length, k_apart, (layout, rows, cols, name) in (
-        (False, p.m, p.n, p.layout_m.col, of_n),
-        (True, p.n, p.m, p.layout_n.row, of_m),
-    ):
-        lines = contiguous_lines(layout, rows, cols)
-        if 0 < few <= MOST_FEW and length and p.k and lines and along_k(layout, rows, cols, name):
-            made.append(Side(swapped, few, length, CLASSES // math.gcd(CLASSES, lines[2]), k_apart != 1))
-    return made
+def is_long(swapped: bool, p: Problem) -> bool:
+    """Whether an operand is long, contiguous along k, beside few lines of the other."""
+    few, length = p.n if swapped else p.m, p.m if swapped else p.n
+    lies = has_lines(p.layout_n, p.k, p.n) and along_columns(p.layout_n, p.k, p.n)
+    if swapped:
+        lies = has_lines(p.layout_m, p.m, p.k) and not along_columns(p.layout_m, p.m, p.k)
+    return 0 < few <= MOST_FEW and length > 0 and p.k > 0 and lies
+
+
+LONG = Condition(lambda p: is_long(False, p) or is_long(True, p), "reads an operand whose k is contiguous")
+
+
+def takes(p: Problem, f: Figures) -> bool:
+    return is_long(f.swapped, p)
+
+
+def classes_of(p: Problem, swapped: bool) -> int:
+    """Of lines of the long operand with the same misalignment."""
+    lead = lead_of(p.layout_m, p.m, p.k) if swapped else lead_of(p.layout_n, p.k, p.n)
+    return CLASSES // gcd(CLASSES, lead)
+
+
+def given_of(p: Problem, f: Figures) -> Row:
+    """What all rows share."""
+    few, beside = p.m, p.layout_m.col != 1
+    if f.swapped:
+        few, beside = p.n, p.layout_n.row != 1
+    loaded = (FIGURES.element_across if beside else FIGURES.element_along) * few * p.k
+    passing = p.least_bytes / (f.bandwidth * FIGURES.memory)
+    length, steps = p.m if f.swapped else p.n, -(-(p.k + 7) // STEP)
+    return length, p.k, steps, classes_of(p, f.swapped), loaded, passing**4, few
+
+
+EXPECTED = Formula(expected, given_of, takes)
 
 
 @lru_cache(maxsize=64)
-def _table(width: int, classes: int, swapped: bool, units: int) -> tuple[tuple[DotsConfig, ...], Rows]:
-    """The configs, and of each: the lines of the long operand that a block has, slices of k, blocks of a cluster;
-    seconds of a step alone, and of the sums of a block; rooms."""
-    configs, rows = [], []
-    for slices, cluster in product(SLICES, CLUSTERS):
-        config, room = DotsConfig(width, swapped, classes, slices, cluster), rooms(units, cluster, RESIDENT)
+def _table(units: int) -> tuple[tuple[tuple[int, int, int], ...], Rows]:
+    """(width, slices, cluster), and of each: the lines of the long operand that a block has, slices of k, blocks of a
+    cluster; seconds of a step alone, and of the sums of a block; few lines, and those that are too few; rooms."""
+    places, rows = [], []
+    for (fewer, width), slices, cluster in product(zip((0, *WIDTHS), WIDTHS, strict=False), SLICES, CLUSTERS):
+        config, room = DotsConfig(width, False, 1, slices, cluster), rooms(units, cluster, RESIDENT)
         cells = width * config.height
         sums = FIGURES.cell * cells / cluster + (FIGURES.cell_slice * cells * slices if slices > 1 else 0.0)
         step = FIGURES.step + FIGURES.step_row * width
-        configs.append(config)
-        rows.append((config.height, slices, cluster, step, sums, *padded(room)))
-    return tuple(configs), Rows(rows)
+        places.append((width, slices, cluster))
+        rows.append((config.height, slices, cluster, step, sums, width, fewer, *padded(room)))
+    return tuple(places), Rows(rows)
 
 
-def _given(p: Problem, side: Side, machine: Machine) -> Row:
-    """What all rows share."""
-    loaded = (FIGURES.element_across if side.beside else FIGURES.element_along) * side.few * p.k
-    passing = p.least_bytes / (machine.bandwidth * FIGURES.memory)
-    return side.length, p.k, steps_of(p.k), side.classes, loaded, passing**4
+def searched(machine: Machine) -> list[Searched]:
+    """N is long, and M is."""
+    places, rows = _table(machine.units)
 
+    def config_of(swapped: bool) -> Callable[[int, Problem], DotsConfig]:
+        def config(number: int, p: Problem) -> DotsConfig:
+            width, slices, cluster = places[number]
+            return DotsConfig(width, swapped, classes_of(p, swapped), slices, cluster)
 
-def tables(p: Problem, machine: Machine) -> list[Table]:
-    made = []
-    for side in sides(p):
-        width = next(width for width in WIDTHS if width >= side.few)
-        every, rows = _table(width, side.classes, side.swapped, machine.units)
-        made.append(Table(expected, rows, _given(p, side, machine), every.__getitem__))
-    return made
+        return config
+
+    return [Searched(EXPECTED, rows, Figures(machine.bandwidth, x), config_of(x)) for x in (False, True)]

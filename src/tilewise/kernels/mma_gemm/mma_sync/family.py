@@ -9,9 +9,9 @@ from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine, arch_number
 from tilewise.core.plan import Geometry, Plan
 from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import Tabled
+from tilewise.kernels.by_configs import Arithmetic, Table, Tabled
 from tilewise.kernels.capabilities import HOPPER, TURING, Capabilities, elements_of, tensor_name
-from tilewise.kernels.family import fused_notes, limits_of, packed_operands, passes
+from tilewise.kernels.family import Searched, fused_notes, packed_operands, passes
 from tilewise.kernels.mma_gemm.mma_sync import model as mma
 from tilewise.kernels.mma_gemm.mma_sync.recipe import launches
 from tilewise.kernels.mma_gemm.mma_sync.text import texts as every_mma_sync
@@ -28,7 +28,6 @@ class MmaSync(Tabled):
         float32_as=("tf32",), plus_times=True, fuses=True,
     )  # fmt: skip
     beside_tile = tensor = True
-    model: ClassVar = mma
 
     def best(self, problem: Problem, machine: Machine, kernel: str | None = None) -> tuple[float, mma.MmaConfig]:
         return mma.best_config(problem, machine, kernel is not None)
@@ -46,11 +45,10 @@ class MmaSync(Tabled):
     def elements(self, problem: Problem, machine: Machine) -> tuple[DType, DType]:
         return elements_of(problem, machine)
 
-    def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+    def arithmetic(self, problem: Problem, machine: Machine) -> Arithmetic:
         rate = machine.tensor_rate(tensor_name(problem, machine))
-        if arch_number(machine.arch) == HOPPER or not rate:
-            return super().limits(problem, machine)
-        return limits_of(problem.least_steps / rate, problem, machine)
+        hopper = arch_number(machine.arch) == HOPPER
+        return super().arithmetic(problem, machine) if hopper or not rate else Arithmetic(rate)
 
     def packs(self, problem: Problem, config: mma.MmaConfig) -> tuple[str, ...]:
         return packed_operands(config.routes)
@@ -64,6 +62,12 @@ class MmaSync(Tabled):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         return every_mma_sync(problem, machine)
+
+    def searched(self, problem: Problem, machine: Machine) -> list[Searched]:
+        return mma.searched(problem, machine)
+
+    def tables(self, problem: Problem, machine: Machine) -> list[Table]:
+        return mma.tables(problem, machine)
 
     def tuning_class(self, problem: Problem) -> str:
         return mma.tuning_class(problem)

@@ -12,22 +12,25 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from math import sqrt
+from typing import NamedTuple
 
-from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine, arch_number
-from tilewise.core.problem import Layout, Problem
-from tilewise.kernels.by_configs import Table, fastest, preferring_measured, tuned_class
+from tilewise.core.problem import Problem
+from tilewise.kernels.by_configs import Table, fastest, preferring_measured, tables_for, tuned_class
 from tilewise.kernels.capabilities import HOPPER, elements_of, rate_name, tensor_name
 from tilewise.kernels.coefficients import coefficients
+from tilewise.kernels.family import Searched
+from tilewise.kernels.mma_gemm.mma_sync.routes import first_route, line_bytes, second_route, width_of
 from tilewise.kernels.mma_gemm.mma_sync.tiles import PHASE_BYTES, TILES, MmaTile, tiles_of
 from tilewise.kernels.shared.layouts import (
-    AS_IT_IS,
-    LONGEST_LINE,
+    NO_ROUTE,
     PACKED,
+    PACKS,
     REALIGNED,
-    along_k,
-    contiguous_lines,
-    lines_of_long,
+    ROUTES,
+    STAYS,
+    along_columns,
+    has_lines,
 )
 from tilewise.kernels.shared.residency import crowded, in_waves, padded
 from tilewise.kernels.shared.triangle import tiles_of as computed_tiles
@@ -39,7 +42,8 @@ IDEA = "tiles are copied asynchronously to shared memory, warps multiply them on
 VECTORS = (16, 8, 4)  # bytes of a copy, the same for both operands
 WHOLE, CUT, CUT_TWICE, EDGED = range(4)  # forms: whole, split-K (one wave, two waves), thin edges apart
 FORMS, PAIRS = 4, 4  # of a tile: forms, and pairs of routes at most
-CORES_FROM, ROOMS, PAIRS_FROM = 8, 14, 20  # where a row's phases and rooms begin, and what is given of each pair
+CORES_FROM, ROOMS = 8, 14  # where a row's phases and rooms begin
+PAIRS_FROM, EACH_PAIR = 20, 5  # and what is given of each pair
 MAX_PARTS = 64  # of k,
 FEWEST_PHASES = 4  # of each
 THIN, THIN_FROM = 4, 1024  # so few rows or columns beyond whole tiles are made apart, where P has that many
@@ -85,30 +89,6 @@ class MmaConfig:
         return max(1, math.ceil(math.ceil(k * size / self.tile.phase) / self.parts))
 
 
-def line_bytes(layout: Layout, rows: int, cols: int, size: int) -> int:
-    """The alignment of an operand's lines in bytes, 16 at most; 0 where it has no lines."""
-    lines = contiguous_lines(layout, rows, cols)
-    return 0 if lines is None else _start(layout, lines, size)
-
-
-def _start(layout: Layout, lines: tuple[int, int, int], size: int) -> int:
-    count, _, lead = lines
-    step = math.gcd(0 if count <= 1 else lead, *layout.stack)
-    return math.gcd(16, layout.misalignment, step * size)
-
-
-def _routes(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -> list[tuple[str, int]]:
-    """(route, bytes of a copy) that an operand can take."""
-    lines = contiguous_lines(layout, rows, cols)
-    start = 0 if lines is None else _start(layout, lines, wanted.itemsize)
-    if lines is None or dtype != wanted or (wanted.itemsize == 1 and start < 4):
-        return [(PACKED, 16)]
-    made = [(AS_IT_IS, start)] if start >= 4 else []
-    if start < 16 and wanted.itemsize > 1 and lines[1] * wanted.itemsize // 2 <= LONGEST_LINE:
-        made.append((REALIGNED, 16))
-    return made or [(PACKED, 16)]
-
-
 def in_the_set(
     rate: str, size: int, machine: Machine, requested: bool = False
 ) -> tuple[tuple[MmaTile, ...], tuple[int, ...]]:
@@ -132,9 +112,6 @@ def tuning_class(problem: Problem) -> str:
     p, size = problem, problem.dtype.itemsize
     starts = line_bytes(p.layout_m, p.m, p.k, size), line_bytes(p.layout_n, p.k, p.n, size)
     return tuned_class(KERNEL, p, starts == (16, 16))
-
-
-Pair = tuple[tuple[str, str], int]  # routes, bytes of a copy
 
 
 def size_of(p: Problem, machine: Machine) -> int:
@@ -187,7 +164,6 @@ def edge_of(extent: int, side: int) -> int:
     return rest if rest <= THIN and extent >= THIN_FROM else 0
 
 
-@Formula
 def expected(row: Row, given: Row) -> float:
     """Waves of tiles, whose phases take as long as one block alone needs or all of a multiprocessor's together, at the
     rate of the tensor cores or of L2; then what comes before and after."""
@@ -195,7 +171,7 @@ def expected(row: Row, given: Row) -> float:
     rows, cols, at_once, pair, form = int(row[0]), int(row[1]), int(row[3]), int(row[6]), int(row[7])
     if pair >= given[11]:
         return INFINITE
-    at = PAIRS_FROM + 4 * pair
+    at = PAIRS_FROM + EACH_PAIR * pair
     cores = row[int(given[at])]
     if cores == 0.0:  # registers do not suffice
         return INFINITE
@@ -230,43 +206,127 @@ def expected(row: Row, given: Row) -> float:
     return work
 
 
-def _given(p: Problem, machine: Machine, elements: tuple[DType, DType], widest: int) -> tuple[list[Pair], Row]:
-    """Pairs of routes, and the numbers that all rows share; `widest`: bytes of a copy, at most."""
-    (of_m, of_n), bandwidth = elements, machine.bandwidth
-    size, f = of_m.itemsize, coefficients(f"mma_sync {of_m.itemsize}")
-    for_m = _routes(p.layout_m, p.m, p.k, p.dtype_m, of_m)
-    for_n = _routes(p.layout_n, p.k, p.n, p.dtype_n, of_n)
-    pairs = [((m[0], n[0]), min(widest, m[1], n[1])) for m in for_m for n in for_n]  # one width for both: fewer kernels
-    lies, vectors, numbers = along_k(p.layout_n, p.k, p.n, "N"), tuple(f.small), list[float]()
-    for routes, vector in pairs:
-        cells = (p.m * p.k if routes[0] != AS_IT_IS else 0) + (p.k * p.n if routes[1] != AS_IT_IS else 0)
-        moved = f.copy + p.members * 2 * cells * size / (bandwidth * f.copying) if cells else 0.0
-        along = lies and routes[1] != PACKED
-        numbers += (CORES_FROM + 3 * along + vectors.index(vector), moved, PACKED in routes, f.phase[vector])
-    slow = (f.m_across if not along_k(p.layout_m, p.m, p.k, "M") else 1.0) * (f.n_along if lies else 1.0)
-    edges = [f.edge + p.k * extent * size / (bandwidth * f.edges) for extent in (p.n, p.m)]
-    return pairs, (
-        p.m, p.n, -(-p.k * size // PHASE_BYTES), p.members, machine.units,
-        (p.least_bytes / (bandwidth * f.memory)) ** 4,
-        2 * p.m * p.n * sum_of(p.dtype).itemsize / (bandwidth * f.adding), *edges, *_may_have_edges(p),
-        len(pairs), slow, f.odd if p.n * size % 16 else 0.0, f.crowd, f.alone, f.block, f.start, f.gather,
-        p.symmetric, *numbers,
+class Figures(NamedTuple):
+    """What times depend on besides sizes: a kind of product on a card."""
+
+    units: int  # multiprocessors
+    bandwidth: float  # bytes a second
+    size: int  # bytes of an element as it is multiplied,
+    sum_size: int  # and of a partial sum
+    widest: int  # bytes of a copy, at most
+    converted_m: bool  # packed into elements of another dtype
+    converted_n: bool
+    edges: bool  # thin edges may be computed apart
+    memory: float  # shares of the bandwidth: of all bytes,
+    copying: float  # of operands that are moved,
+    adding: float  # of partial sums that are added up,
+    edge_reading: float  # of an edge's operand
+    copy: float  # seconds: of moving an operand,
+    edge: float  # of an edge,
+    phase_16: float  # of a phase, by bytes of a copy
+    phase_8: float
+    phase_4: float
+    block: float  # of a block,
+    start: float  # of a launch,
+    gather: float  # of adding up
+    m_across: float  # factors of a phase's cores, by how M and N lie,
+    n_along: float
+    odd: float  # of a store of rows that start on no 16 bytes, more
+    crowd: float  # exponent: how L2's time grows with the blocks that load
+    alone: float  # of a block alone on a multiprocessor, over its share
+
+
+def figures_of(p: Problem, machine: Machine, requested: bool) -> Figures:
+    of_m, of_n = elements_of(p, machine)
+    f, widest = (
+        coefficients(f"mma_sync {of_m.itemsize}"),
+        in_the_set(rate_name(of_m), of_m.itemsize, machine, requested),
+    )
+    # the GEMV kernels, which make thin edges, apply no epilogue, convert nothing, and are launched member by member
+    edges = not p.epilogue and p.members <= 1 and p.dtype_m == p.dtype_n == p.dtype
+    return Figures(
+        machine.units, machine.bandwidth, of_m.itemsize, sum_of(p.dtype).itemsize, widest[1][0], p.dtype_m != of_m,
+        p.dtype_n != of_n, edges, f.memory, f.copying, f.adding, f.edges, f.copy, f.edge, f.phase[16], f.phase[8],
+        f.phase[4], f.block, f.start, f.gather, f.m_across, f.n_along, f.odd, f.crowd, f.alone,
     )  # fmt: skip
 
 
-def _may_have_edges(p: Problem) -> tuple[bool, bool]:
-    """Whether the GEMV kernels can compute the last rows and columns of P with these layouts."""
-    if p.epilogue or p.members > 1 or p.symmetric or max(p.m, p.n) < THIN_FROM:
-        return False, False  # the GEMV kernels apply no epilogue, and are launched member by member
-    return lines_of_long(p, False) is not None, lines_of_long(p, True) is not None
+def given_of(p: Problem, f: Figures) -> Row:
+    """The numbers that all rows share; at last four pairs of routes, as far as there are so many."""
+    m, n = (
+        first_route(p.layout_m, p.m, p.k, f.converted_m, f.size),
+        first_route(p.layout_n, p.k, p.n, f.converted_n, f.size),
+    )
+    other_m, other_n = second_route(p.layout_m, p.m, p.k, m, f.size), second_route(p.layout_n, p.k, p.n, n, f.size)
+    pairs = (1 if other_m == NO_ROUTE else 2) * (1 if other_n == NO_ROUTE else 2)
+    slow = 1.0 if not along_columns(p.layout_m, p.m, p.k) else f.m_across
+    if along_columns(p.layout_n, p.k, p.n):
+        slow = slow * f.n_along
+    return (
+        p.m, p.n, -(-p.k * f.size // PHASE_BYTES), p.members, f.units,
+        (p.least_bytes / (f.bandwidth * f.memory)) ** 4, 2 * p.m * p.n * f.sum_size / (f.bandwidth * f.adding),
+        f.edge + p.k * p.n * f.size / (f.bandwidth * f.edge_reading),
+        f.edge + p.k * p.m * f.size / (f.bandwidth * f.edge_reading),
+        may_have_edges(p, f) and has_lines(p.layout_n, p.k, p.n),
+        may_have_edges(p, f) and has_lines(p.layout_m, p.m, p.k),
+        pairs, slow, f.odd if p.n * f.size % 16 else 0.0, f.crowd, f.alone, f.block, f.start, f.gather, p.symmetric,
+        *numbers_of(p, f, m, n),
+        *numbers_of(p, f, other_m if other_n == NO_ROUTE else m, n if other_n == NO_ROUTE else other_n),
+        *numbers_of(p, f, NO_ROUTE if other_n == NO_ROUTE else other_m, n),
+        *numbers_of(p, f, other_m, other_n),
+    )  # fmt: skip
 
 
-def _config(number: int, tile: MmaTile, pairs: list[Pair], p: Problem, machine: Machine) -> MmaConfig:
+def numbers_of(p: Problem, f: Figures, m: int, n: int) -> Row:
+    """Of a pair of routes: where a row has its phases, seconds that operands are moved before, whether one is packed,
+    seconds of a phase, whether operands are moved."""
+    vector = vector_of(p, m, n, f.size, f.widest)
+    cells = (p.m * p.k if m != STAYS else 0) + (p.k * p.n if n != STAYS else 0)
+    moved = f.copy + p.members * 2 * cells * f.size / (f.bandwidth * f.copying) if cells else 0.0
+    cores = CORES_FROM + (0 if vector == 16 else 1 if vector == 8 else 2)
+    if along_columns(p.layout_n, p.k, p.n) and n != PACKS:
+        cores = cores + 3
+    phase = f.phase_16 if vector == 16 else f.phase_8 if vector == 8 else f.phase_4
+    return cores, moved, m == PACKS or n == PACKS, phase, m != STAYS or n != STAYS
+
+
+def vector_of(p: Problem, m: int, n: int, size: int, widest: int) -> int:
+    """Bytes of a copy, one width for both operands: fewer kernels."""
+    of_m, of_n = width_of(m, p.layout_m, p.m, p.k, size), width_of(n, p.layout_n, p.k, p.n, size)
+    return min(widest, of_m, of_n)
+
+
+def passes(row: Row, given: Row) -> int:
+    """One to move operands, one to add up the parts of k."""
+    moves = int(given[PAIRS_FROM + EACH_PAIR * int(row[6]) + 4])
+    return moves + (1 if CUT <= row[7] <= CUT_TWICE else 0)
+
+
+def may_have_edges(p: Problem, f: Figures) -> bool:
+    """Whether the GEMV kernels can compute the last rows and columns of P, if their lines allow it."""
+    return f.edges and p.symmetric == 0 and max(p.m, p.n) >= THIN_FROM
+
+
+EXPECTED = Formula(expected, given_of, passes=passes)
+
+
+def config_of(number: int, tile: MmaTile, p: Problem, machine: Machine, figures: Figures) -> MmaConfig:
     """The configuration of a row."""
-    (routes, vector), form = pairs[number // FORMS % PAIRS], number % FORMS
+    f, form = figures, number % FORMS
+    m = first_route(p.layout_m, p.m, p.k, f.converted_m, f.size)
+    n = first_route(p.layout_n, p.k, p.n, f.converted_n, f.size)
+    of_m, of_n = (
+        (m, second_route(p.layout_m, p.m, p.k, m, f.size)),
+        (n, second_route(p.layout_n, p.k, p.n, n, f.size)),
+    )
+    pairs = [(m, n) for m in of_m for n in of_n if NO_ROUTE not in (m, n)]
+    m, n = pairs[number // FORMS % PAIRS]
+    routes, vector = (ROUTES[m], ROUTES[n]), vector_of(p, m, n, f.size, f.widest)
     if form == EDGED:
-        may = zip(_may_have_edges(p), (p.m, p.n), (tile.rows, tile.cols), strict=True)
-        edges = [edge_of(extent, side) if can else 0 for can, extent, side in may]
+        may = may_have_edges(p, f)
+        can = may and has_lines(p.layout_n, p.k, p.n), may and has_lines(p.layout_m, p.m, p.k)
+        sides = zip(can, (p.m, p.n), (tile.rows, tile.cols), strict=True)
+        edges = [edge_of(extent, side) if able else 0 for able, extent, side in sides]
         return MmaConfig(tile, routes, vector, 1, edges[0], edges[1])
     return MmaConfig(tile, routes, vector, 1 if form == WHOLE else _parts(p, tile, machine, form))
 
@@ -277,16 +337,18 @@ def _parts(p: Problem, tile: MmaTile, machine: Machine, form: int) -> int:
     return parts_of(tiles, phases, machine.units * tile.resident, p.members, form)
 
 
+def searched(problem: Problem, machine: Machine, requested: bool = False) -> list[Searched]:
+    element, figures = elements_of(problem, machine)[0], figures_of(problem, machine, requested)
+    tiles, rows = _table(rate_name(element), element.itemsize, machine, requested)
+
+    def config(number: int, p: Problem) -> MmaConfig:
+        return config_of(number, tiles[number // (FORMS * PAIRS)], p, machine, figures)
+
+    return [Searched(EXPECTED, rows, figures, config)]
+
+
 def tables(problem: Problem, machine: Machine, requested: bool = True) -> list[Table]:
-    elements = elements_of(problem, machine)
-    rate, size = rate_name(elements[0]), elements[0].itemsize
-    tiles, rows = _table(rate, size, machine, requested)
-    pairs, given = _given(problem, machine, elements, in_the_set(rate, size, machine, requested)[1][0])
-
-    def config(number: int) -> MmaConfig:
-        return _config(number, tiles[number // (FORMS * PAIRS)], pairs, problem, machine)
-
-    return [Table(expected, rows, given, config)]
+    return tables_for(searched(problem, machine, requested), problem)
 
 
 def mma_rate(problem: Problem, machine: Machine) -> float:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from math import gcd, sqrt
+from typing import NamedTuple
 
 from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
-from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import Table
+from tilewise.core.problem import Layout, Problem, row_lead
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
+from tilewise.kernels.family import Searched
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "short_k"
@@ -66,9 +66,10 @@ def lead_of(problem: Problem) -> int:
     return problem.layout_p.leading_dimension(problem.m, problem.n) or problem.n
 
 
-def classes_of(problem: Problem) -> int:
+def classes_of(p: Problem) -> int:
     """The distance of rows of P with the same misalignment from sectors."""
-    return SECTOR // math.gcd(lead_of(problem) * problem.dtype.itemsize, SECTOR)
+    lead = row_lead(p.layout_p, p.m, p.n)
+    return SECTOR // gcd((lead if lead > 0 else p.n) * p.dtype.itemsize, SECTOR)
 
 
 def across_of(n: int, cols: int) -> int:
@@ -92,33 +93,40 @@ def row_warps(problem: Problem, config: ShortConfig, units: int) -> int:
     return classes * -(-groups // -(-groups // each))
 
 
-def width_of(problem: Problem, side: str) -> int:
-    """Bytes of a load of an operand's line."""
-    p, size = problem, problem.dtype.itemsize
-    layout, apart, along = (p.layout_m, p.layout_m.row, p.layout_m.col)
-    if side == "N":
-        layout, apart, along = p.layout_n, p.layout_n.col, p.layout_n.row
+def width_of(layout: Layout, apart: int, along: int, k: int, size: int) -> int:
+    """Bytes of a load of an operand's line; its strides between lines and along k."""
     if along != 1:
         return size
-    for width in (8, 4):
-        starts = all(x * size % width == 0 for x in (apart, p.k, *layout.stack))
-        if width >= size and layout.misalignment % width == 0 and starts:
-            return width
-    return size
+    start = gcd(layout.misalignment, gcd(gcd(apart, k), layout.step) * size)
+    return 8 if start % 8 == 0 else 4 if start % 4 == 0 else size
 
 
-def slow_sides(problem: Problem) -> str:
+def width_of_m(p: Problem, size: int) -> int:
+    return width_of(p.layout_m, p.layout_m.row, p.layout_m.col, p.k, size)
+
+
+def width_of_n(p: Problem, size: int) -> int:
+    return width_of(p.layout_n, p.layout_n.col, p.layout_n.row, p.k, size)
+
+
+def widths_of(p: Problem) -> dict[str, int]:
+    """The same of both, by name."""
+    return {"M": width_of_m(p, p.dtype.itemsize), "N": width_of_n(p, p.dtype.itemsize)}
+
+
+def slow_sides(p: Problem) -> str:
     """Operands that are loaded by less than READ_BYTES; none of a stack, which is not transposed."""
-    if problem.stack:
-        return ""
-    return "".join([side for side in "MN" if width_of(problem, side) < READ_BYTES])
+    return "" if p.stack else "".join([side for side, width in widths_of(p).items() if width < READ_BYTES])
 
 
-def _is_short(p: Problem) -> bool:
-    return p.k <= DEEPEST[p.dtype.itemsize] and bool(p.m and p.n)
+def is_short(p: Problem) -> bool:
+    return p.k <= (DEEPEST_HALF if p.dtype.itemsize == 2 else DEEPEST_TF32) and p.m > 0 and p.n > 0
 
 
-SHORT = Condition(_is_short, f"is for a P that is not empty and a k of up to {DEEPEST[2]}, of tf32 {DEEPEST[4]}")
+DEEPEST_HALF, DEEPEST_TF32 = DEEPEST[2], DEEPEST[4]
+
+
+SHORT = Condition(is_short, f"is for a P that is not empty and a k of up to {DEEPEST[2]}, of tf32 {DEEPEST[4]}")
 
 
 def geometry(problem: Problem, config: ShortConfig) -> Geometry:
@@ -131,7 +139,6 @@ APART = 1.6  # factor of M's loads where M is column-major and a class's rows ar
 IN_L2, BEYOND_L2 = 20e6, 60e6  # bytes of P that stay in L2 after the stores; of which hardly any do
 
 
-@Formula
 def expected(row: Row, given: Row) -> float:
     """A launch, and the longest of: one warp's loads, products and stores one after the other; those of all warps of a
     multiprocessor; writing P. Limits that are equally near hinder each other."""
@@ -176,27 +183,42 @@ def _table(size: int) -> tuple[tuple[tuple[Held, float, bool], ...], Rows]:
     return configs, Rows(rows)
 
 
-def _given(p: Problem, machine: Machine) -> Row:
-    size = p.dtype.itemsize
-    f, slow, stored = coefficients(f"short_k {size}"), slow_sides(p), p.m * p.n * size
-    out = min(1.0, max(0.0, (stored - IN_L2) / (BEYOND_L2 - IN_L2)))
-    writing = p.least_bytes / machine.bandwidth * (f.in_l2 * (1 - out) + f.beyond * out)
-    bytes_transposed = sum([(p.m if side == "M" else p.n) * p.k * size for side in slow])
-    loads = [float(READ_BYTES // width_of(p, side)) for side in "MN"]
-    if size == 2 and p.layout_m.col != 1 and classes_of(p) > 2:
-        loads[0] *= APART
+class Figures(NamedTuple):
+    """What times depend on besides sizes: a kind of elements on a card."""
+
+    units: int  # multiprocessors
+    bandwidth: float  # bytes a second
+    size: int  # bytes of an element
+    in_l2: float  # factors of the time that the bandwidth makes: of a P that stays in L2,
+    beyond: float  # and of one that does not
+
+
+def takes(p: Problem, f: Figures) -> bool:
+    return is_short(p)
+
+
+def given_of(p: Problem, f: Figures) -> Row:
+    size, width_m, width_n, classes = f.size, width_of_m(p, f.size), width_of_n(p, f.size), classes_of(p)
+    out = min(1.0, max(0.0, (p.m * p.n * size - IN_L2) / (BEYOND_L2 - IN_L2)))
+    writing = p.least_bytes / f.bandwidth * (f.in_l2 * (1 - out) + f.beyond * out)
+    lines = 0 if p.axes else (p.m if width_m < READ_BYTES else 0) + (p.n if width_n < READ_BYTES else 0)
+    apart = APART if size == 2 and p.layout_m.col != 1 and classes > 2 else 1.0
     return (
-        p.m, p.n, -(-p.k // step_of(p.dtype)), machine.units, classes_of(p), SECTOR // size,
-        *loads, bytes_transposed, writing**4,
+        p.m, p.n, -(-p.k // (32 // size)), f.units, classes, SECTOR // size, READ_BYTES // width_m * apart,
+        READ_BYTES // width_n, lines * p.k * size, writing**4,
     )  # fmt: skip
 
 
-def tables(problem: Problem, machine: Machine) -> list[Table]:
+EXPECTED = Formula(expected, given_of, takes)
+
+
+def searched(problem: Problem, machine: Machine) -> list[Searched]:
     """Configurations that hold all of k, with operands unchanged, or with slowly read ones transposed."""
-    every, rows = _table(problem.dtype.itemsize)
+    size = problem.dtype.itemsize
+    f, (every, rows) = coefficients(f"short_k {size}"), _table(size)
 
-    def config(number: int) -> ShortConfig:
+    def config(number: int, p: Problem) -> ShortConfig:
         held, waves, transposed = every[number]
-        return ShortConfig(held, waves, slow_sides(problem) if transposed else "")
+        return ShortConfig(held, waves, slow_sides(p) if transposed else "")
 
-    return [Table(expected, rows, _given(problem, machine), config)]
+    return [Searched(EXPECTED, rows, Figures(machine.units, machine.bandwidth, size, f.in_l2, f.beyond), config)]

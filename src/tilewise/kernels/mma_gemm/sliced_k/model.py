@@ -6,14 +6,15 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from math import sqrt
+from math import gcd, sqrt
+from typing import NamedTuple
 
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
-from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import Table
+from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
+from tilewise.kernels.family import Searched, numbered
 from tilewise.kernels.mma_gemm.mma_sync.model import mma_rate
 from tilewise.kernels.shared.residency import clusters_of, rooms
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -74,12 +75,12 @@ class SlicedConfig:
         return f"{sides}{'r' * self.tile.held} w{self.warps} s{self.slices} c{self.cluster}"
 
 
-def _is_near(p: Problem) -> bool:
-    strides = (p.layout_m.row, p.layout_m.col, p.layout_n.row, p.layout_n.col)
-    return max(map(abs, strides)) * p.dtype.itemsize < MOST_STRIDE
+def is_near(p: Problem) -> bool:
+    of_m, of_n = max(abs(p.layout_m.row), abs(p.layout_m.col)), max(abs(p.layout_n.row), abs(p.layout_n.col))
+    return max(of_m, of_n) * p.dtype.itemsize < MOST_STRIDE
 
 
-NEAR = Condition(_is_near, f"takes rows and columns less than {MOST_STRIDE:,} bytes apart")
+NEAR = Condition(is_near, f"takes rows and columns less than {MOST_STRIDE:,} bytes apart")
 
 
 def tiles_of(problem: Problem, config: SlicedConfig) -> tuple[int, int]:
@@ -111,21 +112,39 @@ def piece(problem: Problem, config: SlicedConfig) -> int:
     return max(1, math.ceil(math.ceil(problem.k / STEP) / (config.slices * config.cluster))) * STEP
 
 
-def read(problem: Problem) -> tuple[tuple[int, bool], ...]:
-    """How M and N are read, as the kernel's texts have it, and whether neighbours lie along k. Of float64 by pairs of k
-    (1), and those at once (2) where lines lie along k and start on 16 bytes; of float32 along k (1) or across it,
-    and on 16 bytes (2)."""
-    size, sides = problem.dtype.itemsize, list[tuple[bool, bool]]()
-    m, n = problem.layout_m, problem.layout_n
-    for x, line, k in ((m, m.row, m.col), (n, n.col, n.row)):
-        along = abs(k) < abs(line) or k == 1
-        side, lead = (k, line) if along else (line, k)
-        even = side == 1 and x.alignment == 16 and math.gcd(lead, *x.stack) * size % 16 == 0
-        sides.append((along, even))
+def along(of_line: int, of_k: int) -> bool:
+    """Whether neighbours lie along k, by an operand's strides."""
+    return abs(of_k) < abs(of_line) or of_k == 1
+
+
+def even(layout: Layout, of_line: int, of_k: int, size: int) -> bool:
+    """Whether lines are contiguous and start on 16 bytes."""
+    side, lead = of_k if along(of_line, of_k) else of_line, of_line if along(of_line, of_k) else of_k
+    return side == 1 and layout.alignment == 16 and gcd(lead, layout.step) * size % 16 == 0
+
+
+def by_pairs(p: Problem) -> bool:
+    """Whether float64 is read by pairs of k: one operand's lines lie along k, and those that do are even."""
+    of_m, of_n = along(p.layout_m.row, p.layout_m.col), along(p.layout_n.col, p.layout_n.row)
+    odd_m = of_m and not even(p.layout_m, p.layout_m.row, p.layout_m.col, 8)
+    odd_n = of_n and not even(p.layout_n, p.layout_n.col, p.layout_n.row, 8)
+    return (of_m or of_n) and not odd_m and not odd_n
+
+
+def how_of(lies: bool, is_even: bool, pairs: bool, size: int) -> int:
+    """How an operand is read, as the kernel's texts have it: of float64 by pairs of k (1), and those at once (2) where
+    lines lie along k and start on 16 bytes; of float32 along k (1) or across it, and on 16 bytes (2)."""
     if size == 4:
-        return tuple((along + 2 * even, along) for along, even in sides)
-    pairs = all(even for along, even in sides if along) and any(along for along, _ in sides)
-    return tuple((pairs + 2 * (pairs and along), along) for along, _ in sides)
+        return (1 if lies else 0) + (2 if is_even else 0)
+    return (1 if pairs else 0) + (2 if pairs and lies else 0)
+
+
+def read(p: Problem) -> tuple[tuple[int, bool], ...]:
+    """How M and N are read, and whether neighbours lie along k."""
+    m, n, size, pairs = p.layout_m, p.layout_n, p.dtype.itemsize, by_pairs(p)
+    sides = (m, m.row, m.col), (n, n.col, n.row)
+    lies = [along(line, k) for _, line, k in sides]
+    return tuple((how_of(x, even(*side, size), pairs, size), x) for x, side in zip(lies, sides, strict=True))
 
 
 @lru_cache(maxsize=64)
@@ -154,7 +173,6 @@ def _table(size: int, rate: float, clusters: tuple[int, ...], units: int) -> tup
     return tuple(made), Rows(rows)
 
 
-@Formula
 def expected(row: Row, given: Row) -> float:
     """A warp's steps one after the other, by the busiest unit, each as long as a warp alone takes or all of them on its
     cores or on its way to memory; and its end. Or the bytes from memory, or from the L2. Not where a warp has no k."""
@@ -189,13 +207,54 @@ def _widest(teams: int) -> int:
     return 1 << teams.bit_length() // 2
 
 
-def tables(p: Problem, machine: Machine) -> list[Table]:
+class Figures(NamedTuple):
+    """What times depend on besides sizes: a kind of elements on a card."""
+
+    bandwidth: float  # bytes a second
+    size: int  # bytes of an element
+    grain: int  # columns of a tile come in multiples of this
+    reading: float  # factor of the time that the bandwidth makes
+    l2_byte: float  # seconds: of a byte from L2,
+    step: float  # of a step of a warp alone,
+    start: float  # of a launch
+    alone: float  # factor of the cores' time of a warp alone
+    copies_0: float  # seconds of a byte on its way, by how an operand is read
+    copies_1: float
+    copies_2: float
+    copies_3: float
+
+
+def takes(p: Problem, f: Figures) -> bool:
+    return is_near(p)
+
+
+def given_of(p: Problem, f: Figures) -> Row:
+    pairs, of_m, of_n = by_pairs(p), along(p.layout_m.row, p.layout_m.col), along(p.layout_n.col, p.layout_n.row)
+    how_m = how_of(of_m, even(p.layout_m, p.layout_m.row, p.layout_m.col, f.size), pairs, f.size)
+    how_n = how_of(of_n, even(p.layout_n, p.layout_n.col, p.layout_n.row, f.size), pairs, f.size)
+    memory = (f.reading * p.least_bytes / f.bandwidth) ** 4
+    return (
+        p.m, p.k, p.n, p.members, memory, f.l2_byte * f.size, f.step, f.alone, copying(f, how_m, of_m),
+        copying(f, how_n, of_n), f.start, f.grain,
+    )  # fmt: skip
+
+
+def copying(f: Figures, how: int, lies: bool) -> float:
+    """Seconds of eight k of a line."""
+    number = how if f.size == 4 else 2 if how >= 2 else 1 if lies else 0
+    copies = f.copies_0 if number == 0 else f.copies_1 if number == 1 else f.copies_2 if number == 2 else f.copies_3
+    return copies * STEP * f.size
+
+
+EXPECTED = Formula(expected, given_of, takes)
+
+
+def searched(p: Problem, machine: Machine) -> list[Searched]:
     size, f = p.dtype.itemsize, coefficients(f"sliced_k {p.dtype.itemsize}")
     made, rows = _table(size, step_rate(p, machine) / machine.units, clusters_of(machine), machine.units)
-    copies = [f.copies[how if size == 4 else how & 2 or along] * STEP * size for how, along in read(p)]
-    memory = (f.reading * p.least_bytes / machine.bandwidth) ** 4
-    given = p.m, p.k, p.n, p.members, memory, f.l2_byte * size, f.step, f.alone, *copies, f.start, GRAIN[size]
-    return [Table(expected, rows, given, made.__getitem__)]
+    numbers = machine.bandwidth, size, GRAIN[size], f.reading, f.l2_byte, f.step, f.start, f.alone
+    figures = Figures(*numbers, *f.copies, *[0.0] * (4 - len(f.copies)))
+    return [Searched(EXPECTED, rows, figures, numbered(made))]
 
 
 def step_rate(problem: Problem, machine: Machine) -> float:

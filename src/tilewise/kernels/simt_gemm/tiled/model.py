@@ -6,24 +6,33 @@ A `Choice` is what `recipe.py` lays out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from operator import attrgetter
+from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
-from tilewise.algebra.dtypes import DType
 from tilewise.core.machine import Machine, shared_limit
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
 from tilewise.errors import DtypeError
-from tilewise.kernels.shared.layouts import line_alignment, lines_of_long, long_lines
+from tilewise.kernels.by_configs import fastest, tables_for
+from tilewise.kernels.family import Searched
+from tilewise.kernels.shared.layouts import along_columns, has_lines, line_alignment
 from tilewise.kernels.shared.triangle import tiles_of as computed_tiles
-from tilewise.kernels.simt_gemm.skinny import FEW
 from tilewise.kernels.simt_gemm.tiled.configs import Config, config_if_found, config_of
-from tilewise.kernels.simt_gemm.tiled.seconds import START_SECONDS, Cuts, cuts, expected, pieces_of
+from tilewise.kernels.simt_gemm.tiled.seconds import (
+    EACH_PACKING,
+    PACKINGS,
+    PACKINGS_FROM,
+    START_SECONDS,
+    Cuts,
+    covered,
+    cuts,
+    expected,
+    pieces_of,
+)
 from tilewise.kernels.simt_gemm.tiled.tiles import GUARD_TILE, THREE_TILES, PlainTile, tiles_of
-from tilewise.system.machine_code import Row
+from tilewise.system.machine_code import INFINITE, Formula, Row
 
 KERNEL = "plain"
 THIN_FROM = 1024  # rows or columns of P; below, one launch with partly empty tiles is faster than two
@@ -88,11 +97,8 @@ def choose(problem: Problem, machine: Machine) -> Choice:
     """The tile and the pieces of k with the least expected time."""
     if problem.return_arg and problem.k >= 2**31:
         raise DtypeError(f"return_arg=True knows k below 2³¹, and k is {problem.k}")
-    config = _config(problem, machine)
-    tiled = [_tiled_choice(problem, machine, fitting(config, machine.arch, problem.ordered), config)]
-    if not problem.ordered and (found := config_if_found(problem.algebra, machine)) is not None:
-        tiled += _choice_if_found(problem, machine, config, found)
-    return min(tiled, key=attrgetter("predicted"))
+    best: Choice = fastest(tables_for(searched(problem, machine), problem), problem.largest)[1]
+    return best
 
 
 @lru_cache(maxsize=64)
@@ -106,7 +112,8 @@ def whole_tiles(problem: Problem, machine: Machine) -> Choice:
     """The choice of a fallback: tiles for all of P, operands unpacked, no edges. Split-K only for a small P, because
     the blocks of `combine` must exit quickly when the fallback is not needed; none for stacks, which use GUARD_TILE."""
     config = _config(problem, machine)
-    best = _tiled_choice(problem, machine, fitting(config, machine.arch), config)
+    every = [_searched_by(problem, machine, fitting(config, machine.arch), config)]
+    best: Choice = fastest(tables_for(every, problem), problem.largest)[1]
     if problem.members > 1:
         best = replace(best, tile=GUARD_TILE, pieces=1)
     few = problem.m * problem.n <= CELLS_IN_PIECES
@@ -118,93 +125,182 @@ def _config(problem: Problem, machine: Machine) -> Config:
     return config_of(problem.algebra, machine, problem.nonnegative, problem.return_arg, problem.ordered)
 
 
-def _choice_if_found(p: Problem, machine: Machine, config: Config, found: tuple[Config, int]) -> list[Choice]:
-    """A faster algorithm for operands without negative elements, which is checked on the card, by packing where
-    operands are packed. `config` runs where there are any. Both have the same tiles."""
-    if p.nonnegative or p.return_arg or p.accumulate or not p.k:
-        return []
-    tile = THREE_TILES[0]
-    same = [t for t in tiles_of(config) if replace(t, share=tile.share, registers=tile.registers) == tile]
-    if not same or tile.shared_bytes(config.word_bytes) > shared_limit(machine.arch):
-        return []
-    best = _tiled_choice(p, machine, cuts((tile,)), found[0])
-    sought = [
-        elements * (p.members if any(layout.stack) else 1)
-        for side, layout, elements in (("M", p.layout_m, p.m * p.k), ("N", p.layout_n, p.k * p.n))
-        if side not in best.packs
-    ]
-    looking = SEEK_SECONDS + sum(PACK_SECONDS + 4 * n / (READING * machine.bandwidth) for n in sought)
-    tiles = -(-best.rows // tile.rows) * -(-best.cols // tile.cols) * p.members
-    looking += (tiles // (machine.units * tile.resident)) * LEAVE_SECONDS  # of the launch that exits
-    lying = all(
-        source_of_words(layout, *shape, p.dtype, p.dtype, config) is not None or side in best.packs
-        for side, layout, shape in (("M", p.layout_m, (p.m, p.k)), ("N", p.layout_n, (p.k, p.n)))
-    )
-    if not lying or best.pieces > 1:
-        return []
-    return [replace(best, predicted=best.predicted + looking, otherwise=(config, same[0]), limit=found[1])]
+class Figures(NamedTuple):
+    """What times depend on besides sizes: a kind of product on a card, by one algorithm."""
+
+    units: int  # multiprocessors
+    bandwidth: float  # bytes a second
+    rate: float  # steps a second of a multiprocessor
+    slots: float  # of a step, in multiply-adds
+    per_word: int  # elements of k in a word,
+    word: int  # and its bytes
+    size: int  # bytes of an element,
+    sum_size: int  # of a partial sum,
+    result_size: int  # and of P's
+    packed_m: bool  # the operand must be packed
+    packed_n: bool
+    plus_times: bool
+    tails: bool  # the last tiles may be split: their planes have P's dtype
+    thin: bool  # the GEMV kernels may compute thin edges
+    mirrored: bool  # the upper tiles of a symmetric P may be all that is computed
+    found: bool  # operands are searched for negative elements first
 
 
-def _shared(
-    p: Problem,
-    machine: Machine,
-    config: Config,
-    packings: Sequence[tuple[tuple[str, ...], float, float]],
-    thin: tuple[bool, bool],
-) -> Row:
-    """The numbers that all rows share."""
-    memory, words = max(p.least_bytes / READING, _stored(p) / STORING) / machine.bandwidth, -(-p.k // config.per_word)
-    planes = 2 * p.m * p.n * p.algebra.partial.itemsize * p.members / machine.bandwidth
-    edges = [
-        START_SECONDS + cells * p.dtype.itemsize / (0.8 * machine.bandwidth) if may else 0.0
-        for may, cells in zip(thin, (p.k * p.n, p.m * p.k), strict=True)
-    ]
-    rate = machine.step_rate("float32") / machine.units
-    if p.members > 1 and min(p.m, p.k, p.n) >= STACKED_SIDE and not is_plus_times(p.semiring):
-        rate /= STACKED_SLOW
-    return (
-        p.m, p.n, words, p.members, machine.units, rate, config.slots, config.per_word,
-        machine.bandwidth, memory, planes, *edges, _may_have_a_tail(p), p.result.itemsize, takes_symmetric(p),
-        len(packings),
-        *(number for _, seconds, slower in packings for number in (seconds, slower)),
+def figures_of(p: Problem, machine: Machine, config: Config, found: bool) -> Figures:
+    own, converted = p.algebra, (p.dtype_m != p.dtype, p.dtype_n != p.dtype)
+    tails = not p.accumulate and not p.return_arg and own.partial == own.result
+    # not in stacks, where each member would have a launch; of bits the GEMV kernels read bytes
+    thin = p.members <= 1 and not p.ordered and config.name != "bits" and not any(converted)
+    return Figures(
+        machine.units, machine.bandwidth, machine.step_rate("float32") / machine.units, config.slots, config.per_word,
+        config.word_bytes, p.dtype.itemsize, own.partial.itemsize, own.result.itemsize,
+        config.packs or converted[0], config.packs or converted[1], is_plus_times(p.semiring), tails, thin,
+        not p.return_arg and p.reproducible is None, found,
     )  # fmt: skip
 
 
-def _tiled_choice(p: Problem, machine: Machine, among: Cuts, config: Config) -> Choice:
-    """The tile, the packing and the cut of k with the least expected seconds."""
-    packings, thin, (tiles, configs, rows) = _packings(p, machine, config), _may_be_thin(p, config), among
-    number, least = expected.least(rows, _shared(p, machine, config, packings, thin), p.largest)
-    at, packing, doublings, others = configs[number]
-    tile = tiles[at]
-    tall, across = _but_thin(p, tile, thin)
-    symmetric, words = takes_symmetric(p), -(-p.k // config.per_word)
-    count = computed_tiles(tall, across, tile.rows, tile.cols, symmetric) * p.members
-    pieces = pieces_of(doublings, count, machine.units * tile.resident, -(-words // tile.depth))
-    tail = _tail(words, tile, machine.units, count % machine.units, others) if others else None
-    return Choice(config, tile, pieces, tall, across, least, packings[packing][0], tail, symmetric=symmetric)
+def takes_any(p: Problem, f: Figures) -> bool:
+    return p.k > 0 if f.found else True
 
 
-def takes_symmetric(p: Problem) -> bool:
-    """Whether the upper tiles are all that is computed; k that won have no text, nor have sums in a specified order."""
-    return p.symmetric and not p.return_arg and p.reproducible is None
-
-
-def _stored(p: Problem) -> int:
-    """Bytes of a P that exceeds L2, else 0."""
-    stored = p.members * p.m * p.n * p.result.itemsize
-    return stored if stored > BEYOND_L2 else 0
-
-
-def _may_have_a_tail(p: Problem) -> bool:
-    """Whether the last tiles may be split: their planes have P's dtype."""
+def given_of(p: Problem, f: Figures) -> Row:
+    """The numbers that all rows share."""
+    stored = p.members * p.m * p.n * f.result_size
+    memory = max(p.least_bytes / READING, (stored if stored > BEYOND_L2 else 0) / STORING) / f.bandwidth
+    planes, symmetric = 2 * p.m * p.n * f.sum_size * p.members / f.bandwidth, f.mirrored and p.symmetric
+    may_be_thin = f.thin and not symmetric
+    thin_m = may_be_thin and p.m >= THIN_FROM and has_lines(p.layout_n, p.k, p.n)
+    thin_n = may_be_thin and p.n >= THIN_FROM and has_lines(p.layout_m, p.m, p.k)
+    edge_m = START_SECONDS + p.k * p.n * f.size / (0.8 * f.bandwidth)
+    edge_n = START_SECONDS + p.m * p.k * f.size / (0.8 * f.bandwidth)
+    rate = f.rate
+    if p.members > 1 and min(p.m, p.k, p.n) >= STACKED_SIDE and f.plus_times == 0:
+        rate = rate / STACKED_SLOW
+    tail = f.tails and p.members == 1 and p.k > 0 and not symmetric
+    lies_m = not f.packed_m and lies(p.layout_m, p.m, p.k, f.word)
+    lies_n = not f.packed_n and lies(p.layout_n, p.k, p.n, f.word)
+    along_m, along_n = not along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
+    small_m = line_alignment(p.layout_m, p.m, p.k, f.word) < 16
+    small_n = line_alignment(p.layout_n, p.k, p.n, f.word) < 16
+    slow_m = TRANSPOSED if along_m else SMALL if small_m else 1.0
+    slow_n = TRANSPOSED if along_n else SMALL if small_n else 1.0
+    bytes_m = p.members * (p.m * p.k * p.dtype_m.itemsize + p.m * p.k * f.word // f.per_word)
+    bytes_n = p.members * (p.k * p.n * p.dtype_n.itemsize + p.k * p.n * f.word // f.per_word)
+    pack_m = PACK_SECONDS + bytes_m / (PACKING * f.bandwidth)
+    pack_n = PACK_SECONDS + bytes_n / (PACKING * f.bandwidth)
+    both_m = lies_m and (along_m or small_m) and bytes_m <= PACK_LIMIT
+    both_n = lies_n and (along_n or small_n) and bytes_n <= PACK_LIMIT
+    packings = (2 if both_m else 1) * (2 if both_n else 1)
+    own_m = p.m * p.k * (p.members if p.layout_m.step else 1)
+    own_n = p.k * p.n * (p.members if p.layout_n.step else 1)
     return (
-        p.members == 1
-        and p.k > 0
-        and not takes_symmetric(p)
-        and not p.accumulate
-        and not p.return_arg
-        and p.algebra.partial == p.result
+        p.m, p.n, -(-p.k // f.per_word), p.members, f.units, rate, f.slots, f.per_word, f.bandwidth, memory, planes,
+        edge_m if thin_m else 0.0, edge_n if thin_n else 0.0, tail, f.result_size, symmetric, packings,
+        *packing(not lies_m, not lies_n, pack_m, pack_n, slow_m, slow_n),
+        *packing(both_m if not both_n else not lies_m, both_n or not lies_n, pack_m, pack_n, slow_m, slow_n),
+        *packing(True, not lies_n, pack_m, pack_n, slow_m, slow_n),
+        *packing(True, True, pack_m, pack_n, slow_m, slow_n),
+        PACK_SECONDS + 4 * own_m / (READING * f.bandwidth), PACK_SECONDS + 4 * own_n / (READING * f.bandwidth),
+        lies_m, lies_n, f.found,
+    )  # fmt: skip
+
+
+LOOKING_FROM = PACKINGS_FROM + PACKINGS * EACH_PACKING  # where a search for negative elements begins
+
+
+def packing(m: bool, n: bool, pack_m: float, pack_n: float, slow_m: float, slow_n: float) -> Row:
+    """Of operands that are packed or not: seconds of packing, factor of the kernel's time, and which are packed."""
+    seconds = (pack_m if m else 0.0) + (pack_n if n else 0.0)
+    return seconds, (1.0 if m else slow_m) * (1.0 if n else slow_n), m, n
+
+
+def lies(layout: Layout, rows: int, cols: int, word: int) -> bool:
+    """Whether an operand whose words are its elements can be copied unpacked: packing is mandatory for others, optional
+    for those that copies transpose or take in small pieces."""
+    return layout.alignment >= min(word, 16) and has_lines(layout, rows, cols)
+
+
+def passes(row: Row, given: Row) -> int:
+    """Operands packed, parts of k added up, the last tiles' parts, thin edges."""
+    at = PACKINGS_FROM + EACH_PACKING * int(row[5])
+    edges = (1 if given_rows(row, given) < given[0] else 0) + (1 if given_cols(row, given) < given[1] else 0)
+    pieces = 1 if given_pieces(row, given) > 1 else 0
+    return int(given[at + 2]) + int(given[at + 3]) + pieces + (1 if row[7] > 0.0 else 0) + edges
+
+
+def given_rows(row: Row, given: Row) -> int:
+    """Rows of P that tiles cover."""
+    return covered(int(given[0]), int(row[0]), given[11])
+
+
+def given_cols(row: Row, given: Row) -> int:
+    return covered(int(given[1]), int(row[1]), given[12])
+
+
+def given_pieces(row: Row, given: Row) -> int:
+    """Pieces of k."""
+    rows, cols = given_rows(row, given), given_cols(row, given)
+    tiles = computed_tiles(rows, cols, int(row[0]), int(row[1]), int(given[15])) * int(given[3])
+    return pieces_of(int(row[6]), tiles, int(given[4]) * int(row[3]), -(-int(given[2]) // int(row[2])))
+
+
+def found_too(row: Row, given: Row, seconds: float) -> float:
+    """With the search for negative elements, by packing where operands are packed; a launch that exits follows. Not
+    where k is in pieces, or an operand neither packed nor copied as it is."""
+    if given[LOOKING_FROM + 4] == 0.0:
+        return seconds
+    at = PACKINGS_FROM + EACH_PACKING * int(row[5])
+    lies_m, lies_n = given[LOOKING_FROM + 2] + given[at + 2], given[LOOKING_FROM + 3] + given[at + 3]
+    if given_pieces(row, given) > 1 or lies_m == 0.0 or lies_n == 0.0:
+        return INFINITE
+    looking = (0.0 if given[at + 2] > 0.0 else given[LOOKING_FROM]) + (
+        0.0 if given[at + 3] > 0.0 else given[LOOKING_FROM + 1]
     )
+    down, across = -(-given_rows(row, given) // int(row[0])), -(-given_cols(row, given) // int(row[1]))
+    leaving = down * across * int(given[3]) // (int(given[4]) * int(row[3])) * LEAVE_SECONDS
+    return seconds + (SEEK_SECONDS + looking + leaving)
+
+
+EXPECTED = Formula(expected, given_of, takes_any, passes, found_too)
+
+
+def searched(problem: Problem, machine: Machine) -> list[Searched]:
+    """By the algorithm for all operands; and by a faster one for those without negative elements, which is checked on
+    the card, where there is one. Both have the same tiles."""
+    p, config = problem, _config(problem, machine)
+    made = [_searched_by(p, machine, fitting(config, machine.arch, p.ordered), config)]
+    found = None if p.ordered else config_if_found(p.algebra, machine)
+    if found is None or p.nonnegative or p.return_arg or p.accumulate:
+        return made
+    tile = THREE_TILES[0]
+    same = [t for t in tiles_of(config) if replace(t, share=tile.share, registers=tile.registers) == tile]
+    if same and tile.shared_bytes(config.word_bytes) <= shared_limit(machine.arch):
+        made.append(_searched_by(p, machine, cuts((tile,)), found[0], (config, same[0]), found[1]))
+    return made
+
+
+def _searched_by(
+    problem: Problem,
+    machine: Machine,
+    among: Cuts,
+    config: Config,
+    otherwise: tuple[Config, PlainTile] | None = None,
+    limit: int = 0,
+) -> Searched:
+    figures, (tiles, configs, rows) = figures_of(problem, machine, config, otherwise is not None), among
+
+    def choice(number: int, p: Problem) -> Choice:
+        given, row, (at, packed, _, others) = given_of(p, figures), rows.rows[number], configs[number]
+        tile, packing_at = tiles[at], PACKINGS_FROM + EACH_PACKING * packed
+        seconds = found_too(row, given, expected(row, given))
+        names = tuple(name for name, one in zip("MN", given[packing_at + 2 : packing_at + 4], strict=True) if one)
+        tall, wide, symmetric = given_rows(row, given), given_cols(row, given), bool(given[15])
+        count = computed_tiles(tall, wide, tile.rows, tile.cols, symmetric) * p.members
+        tail = _tail(-(-p.k // config.per_word), tile, machine.units, count % machine.units, others) if others else None
+        pieces = given_pieces(row, given)
+        return Choice(config, tile, pieces, tall, wide, seconds, names, tail, otherwise, limit, symmetric)
+
+    return Searched(EXPECTED, rows, figures, choice)
 
 
 def _tail(words: int, tile: PlainTile, units: int, tiles: int, others: int) -> Tail:
@@ -214,55 +310,3 @@ def _tail(words: int, tile: PlainTile, units: int, tiles: int, others: int) -> T
     first = math.ceil(phases * rounds / (rounds + others))
     each = max(1, math.ceil((phases - first) / others))
     return Tail(tiles, 1 + math.ceil((phases - first) / each), first * tile.depth, each * tile.depth)
-
-
-@lru_cache(maxsize=64)
-def _packings(p: Problem, machine: Machine, config: Config) -> list[tuple[tuple[str, ...], float, float]]:
-    """(operands packed, seconds of packing, factor of the kernel's time): packing is mandatory for some operands,
-    optional for those that copies transpose or take in small pieces."""
-    made: list[tuple[tuple[str, ...], float, float]] = [((), 0.0, 1.0)]
-    for side, layout, rows, cols, dtype in (
-        ("M", p.layout_m, p.m, p.k, p.dtype_m),
-        ("N", p.layout_n, p.k, p.n, p.dtype_n),
-    ):
-        nbytes = p.members * (rows * cols * dtype.itemsize + rows * cols * config.word_bytes // config.per_word)
-        packed = (side, PACK_SECONDS + nbytes / (PACKING * machine.bandwidth), 1.0)
-        configs = [packed]
-        lies = source_of_words(layout, rows, cols, dtype, p.dtype, config)
-        if lies is not None:
-            along_k = lies[0] == (side == "N")
-            small = line_alignment(layout, rows, cols, config.word_bytes) < 16
-            configs = [("", 0.0, TRANSPOSED if along_k else SMALL if small else 1.0)]
-            if (along_k or small) and nbytes <= PACK_LIMIT:
-                configs.append(packed)
-        made = [
-            ((*names, name) if name else names, seconds + more, slower * times)
-            for names, seconds, slower in made
-            for name, more, times in configs
-        ]
-    return made
-
-
-def _but_thin(p: Problem, tile: PlainTile, may: tuple[bool, bool]) -> tuple[int, int]:
-    """The rows and columns of P that tiles cover: without a rest so thin that its tiles would be nearly empty."""
-    rest_m, rest_n = p.m % tile.rows, p.n % tile.cols
-    return p.m - rest_m if may[0] and rest_m <= FEW else p.m, p.n - rest_n if may[1] and rest_n <= FEW else p.n
-
-
-def _may_be_thin(p: Problem, config: Config) -> tuple[bool, bool]:
-    """Whether the GEMV kernels can compute the last rows, and columns; not in stacks, with a launch for each member."""
-    if (
-        p.members > 1 or p.ordered or takes_symmetric(p) or config.name == "bits"
-    ):  # of bits: the GEMV kernels read bytes
-        return False, False
-    rows = p.m >= THIN_FROM and lines_of_long(p, False) is not None
-    return rows, p.n >= THIN_FROM and lines_of_long(p, True) is not None
-
-
-def source_of_words(
-    layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType, config: Config
-) -> tuple[bool, int] | None:
-    """`long_lines` of an operand that can be copied unpacked, else None."""
-    if config.packs or dtype != wanted or layout.alignment < min(config.word_bytes, 16):
-        return None
-    return long_lines(layout, rows, cols)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tilewise.kernels.shared.triangle import tiles_of
 from tilewise.kernels.simt_gemm.skinny import FEW
 from tilewise.kernels.simt_gemm.tiled.tiles import PlainTile
-from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
+from tilewise.system.machine_code import INFINITE, Row, Rows
 
 START_SECONDS = 4e-6
 COMBINE_SECONDS = 3e-6  # a second launch
@@ -18,6 +18,7 @@ TAIL_PIECES = 16  # of k, of one of the last tiles, at most
 MOST_DOUBLINGS = 8  # of the pieces of k: MAX_PIECES
 ONE_WAVE = MOST_DOUBLINGS + 1
 PACKINGS = 4  # each operand packed or not
+PACKINGS_FROM, EACH_PACKING = 17, 4  # what is given of each of them
 FULL_POWER = 0.4  # share of a tail's saving that remains at the card's power limit
 PIECE_SECONDS = 3e-6  # a block's start, and storing its sums
 IDLE_READING = 2.0  # bandwidth of multiprocessors without a tile, relative to their share of the card
@@ -66,7 +67,11 @@ def pieces_of(doublings: int, tiles: int, slots: int, phases: int) -> int:
     return pieces
 
 
-@Formula
+def covered(extent: int, side: int, thin: float) -> int:
+    """Rows or columns of P that tiles cover: without a rest so thin that its tiles would be nearly empty."""
+    return extent - extent % side if thin > 0.0 and extent % side <= FEW else extent
+
+
 def expected(row: Row, given: Row) -> float:
     """The packing before, the multiprocessors' blocks one after the other, the planes and the thin edges after."""
     m, n, words, members, units = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
@@ -76,13 +81,10 @@ def expected(row: Row, given: Row) -> float:
     doublings, others = int(row[6]), int(row[7])
     if packing >= given[16]:
         return INFINITE
-    rest_m, rest_n, edges = m % high, n % wide, START_SECONDS
-    rows, cols = m, n
-    if thin_m > 0.0 and 0 < rest_m <= FEW:
-        rows = m - rest_m
+    rows, cols, edges = covered(m, high, thin_m), covered(n, wide, thin_n), START_SECONDS
+    if rows < m:
         edges = edges + thin_m
-    if thin_n > 0.0 and 0 < rest_n <= FEW:
-        cols = n - rest_n
+    if cols < n:
         edges = edges + thin_n
     tiles = tiles_of(rows, cols, high, wide, int(given[15])) * members
     slots, phases = units * resident, -(-words // depth)
@@ -100,7 +102,7 @@ def expected(row: Row, given: Row) -> float:
     if pieces > 1:
         after = members * COMBINE_SECONDS + (members - 1) * START_SECONDS + pieces * planes
     rate = unit_rate / slots_of_step * row[4]  # steps a second of a multiprocessor
-    slower = given[18 + 2 * packing]
+    slower = given[PACKINGS_FROM + EACH_PACKING * packing + 1]
     if high == FEW:  # a wide tile for few rows has little to do beside its copies, and these take longer
         slower = slower * slower * slower
     wave = row[0] * row[1] * per_word / rate * min(words, each) * slower
@@ -108,7 +110,9 @@ def expected(row: Row, given: Row) -> float:
     if resident == 1 and tiles > units:
         idle = -tiles % units
     hidden = min(edges - START_SECONDS, IDLE_READING * idle / units * wave)
-    whole = given[17 + 2 * packing] + max(rounds_of_blocks * wave, reading) + after + edges - hidden
+    whole = (
+        given[PACKINGS_FROM + EACH_PACKING * packing] + max(rounds_of_blocks * wave, reading) + after + edges - hidden
+    )
     if not others:
         return whole
     if not idle or not may_tail:

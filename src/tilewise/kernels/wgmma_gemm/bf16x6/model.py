@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import Numbers, coefficients
+from tilewise.kernels.family import Searched
 from tilewise.kernels.shared.residency import UNIT_SHARED, parts_of
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
@@ -107,31 +107,25 @@ class SplitConfig:
 def runs_of(problem: Problem) -> Runs:
     """The launches of a stack: members at a constant stride whose planes are within the limit."""
     p = problem
-    planes = plane_bytes(p.m, p.k) + plane_bytes(p.n, p.k)
-    most = max(1, min(GRID_LIMIT, 2 * PLANE_LIMIT // max(1, planes)))
+    most = most_of(plane_bytes(p.m, p.k) + plane_bytes(p.n, p.k))
     return Runs(p.stack, [x.stack for x in (p.layout_m, p.layout_n, p.layout_p)], most)
 
 
 def slab_of(m: int, k: int, n: int, ordered: bool = False) -> int:
     """The k of a slab: all, or whole stages whose planes are within the limit; `ordered`: it ends where sums are added
     to P anyway."""
-    least, whole = (SEGMENT * DEPTH, SEGMENT * DEPTH) if ordered else (LEAST_SLAB, DEPTH)
+    least, whole = SEGMENT * DEPTH if ordered else LEAST_SLAB, SEGMENT * DEPTH if ordered else DEPTH
     fits = PLANE_LIMIT // plane_bytes(max(m, n), DEPTH) * DEPTH if m and n else k
-    slabs = math.ceil(k / max(least, fits)) or 1
-    return math.ceil(math.ceil(k / slabs) / whole) * whole
+    slabs = max(1, -(-k // max(least, fits)))
+    each = -(-k // slabs)
+    return -(-each // whole) * whole
 
 
 def plane_bytes(lines: int, k: int) -> int:
     """Of the three planes of an operand with so many rows (of M) or columns (of N)."""
-    return math.ceil(k / DEPTH) * PLANES * math.ceil(lines / LINES) * LINES * LINE_BYTES
+    return -(-k // DEPTH) * PLANES * -(-lines // LINES) * LINES * LINE_BYTES
 
 
-def tables(problem: Problem, machine: Machine) -> list[Table]:
-    given = _given(problem, machine)
-    return [Table(expected, _table(machine), given, lambda number: _config(number, given))]
-
-
-@Formula
 def expected(row: Row, given: Row) -> float:
     """The time of all runs of a stack, and what does not depend on the tile."""
     return given[9] * run_seconds(row, given) + given[10]
@@ -151,29 +145,53 @@ def run_seconds(row: Row, given: Row) -> float:
     return seconds + given[6] + cells + most * given[5]
 
 
-def _given(problem: Problem, machine: Machine) -> Row:
+class Figures(NamedTuple):
+    """What times depend on besides sizes."""
+
+    units: int  # multiprocessors
+
+
+def given_of(p: Problem, f: Figures) -> Row:
     """The numbers that all rows share."""
-    launches, members = _launches(problem)
-    m, n, phases = problem.m, problem.n, -(-problem.k // DEPTH)
-    cells = members * m * n
-    gather = 8 * cells / FIGURES.gathering, FIGURES.gather, cells * FIGURES.gathered_cell
-    return m, n, phases, machine.units, phases // 8, *gather, members, launches, _other_seconds(problem)
+    members = run_of(p)
+    launches, phases, cells = max(1, -(-p.members // members)), -(-p.k // DEPTH), members * p.m * p.n
+    return (
+        p.m, p.n, phases, f.units, phases // 8, 8 * cells / FIGURES.gathering, FIGURES.gather,
+        cells * FIGURES.gathered_cell, members, launches, other_seconds(p, launches),
+    )  # fmt: skip
 
 
-def _launches(problem: Problem) -> tuple[int, int]:
-    """(runs of a stack, members of a run)."""
-    if problem.members <= 1:
-        return 1, 1
-    runs = runs_of(problem)
-    together = max(1, runs.together)
-    return math.ceil(problem.members / together), together
+def passes(row: Row, given: Row) -> int:
+    """One that makes planes, the plain kernel behind them, and one to add up the parts of k."""
+    return 3 if row[4] > 0.0 else 2
 
 
-def _config(number: int, given: Row) -> SplitConfig:
-    """The configuration of a row; every second one has split-K."""
-    tile, (m, n, _, units, deepest) = TILES[number // 2], map(int, given[:5])
-    tiles = int(given[8]) * -(-m // tile.rows) * -(-n // tile.cols)
-    return SplitConfig(tile, parts_of(tiles, units, deepest) if number % 2 else 1)
+EXPECTED = Formula(expected, given_of, passes=passes)
+
+
+def run_of(p: Problem) -> int:
+    """Members of a launch."""
+    if p.members <= 1:
+        return 1
+    planes = plane_bytes(p.m, p.k) + plane_bytes(p.n, p.k)
+    return max(1, min(p.in_a_row, most_of(planes)))
+
+
+def most_of(planes: int) -> int:
+    """Members of a launch whose planes, of so many bytes a member, are within the limit."""
+    return max(1, min(GRID_LIMIT, 2 * PLANE_LIMIT // max(1, planes)))
+
+
+def searched(machine: Machine) -> list[Searched]:
+    figures = Figures(machine.units)
+
+    def config(number: int, p: Problem) -> SplitConfig:
+        """Every second one has split-K."""
+        tile, (m, n, _, units, deepest, *rest) = TILES[number // 2], given_of(p, figures)
+        tiles = rest[3] * -(-m // tile.rows) * -(-n // tile.cols)
+        return SplitConfig(tile, parts_of(int(tiles), int(units), int(deepest)) if number % 2 else 1)
+
+    return [Searched(EXPECTED, _table(machine), figures, config)]
 
 
 @lru_cache(maxsize=64)
@@ -191,23 +209,20 @@ def _stage_seconds(tile: SplitTile, machine: Machine) -> float:
     return float(max(FIGURES.stage_sums + ideal / FIGURES.share, FIGURES.narrow + ideal / FIGURES.narrow_share))
 
 
-def _other_seconds(problem: Problem) -> float:
+def other_seconds(p: Problem, launches: int) -> float:
     """The time that does not depend on the tile: launches, the split into planes, slabs of k."""
-    m, k, n = problem.m, problem.k, problem.n
-    slabs = math.ceil(k / max(1, slab_of(m, k, n)))
-    if problem.members > 1 and slabs == 1:
-        return _stack_seconds(problem)
-    work = FIGURES.start + 10 * (m * k + k * n) / FIGURES.splitting
+    slabs = -(-p.k // max(1, slab_of(p.m, p.k, p.n, False)))
+    if p.members > 1 and slabs == 1:
+        return stack_seconds(p, launches)
+    work = FIGURES.start + 10 * (p.m * p.k + p.k * p.n) / FIGURES.splitting
     if slabs > 1:
-        work += slabs * (FIGURES.start + 8 * m * n / FIGURES.splitting) + 4 * (m * k + k * n) / FIGURES.splitting
-    return problem.members * work
+        work += slabs * (FIGURES.start + 8 * p.m * p.n / FIGURES.splitting)
+        work += 4 * (p.m * p.k + p.k * p.n) / FIGURES.splitting
+    return p.members * work
 
 
-def _stack_seconds(problem: Problem) -> float:
+def stack_seconds(p: Problem, launches: int) -> float:
     """The same of a stack: padded planes, those of a broadcast operand once."""
-    p, (launches, _) = problem, _launches(problem)
-    sides = ((p.layout_m, p.m), (p.layout_n, p.n))
-    moved = sum(
-        (p.members if any(layout.stack) else 1) * (4 * lines * p.k + plane_bytes(lines, p.k)) for layout, lines in sides
-    )
-    return launches * FIGURES.start + moved / FIGURES.splitting
+    of_m = (p.members if p.layout_m.step else 1) * (4 * p.m * p.k + plane_bytes(p.m, p.k))
+    of_n = (p.members if p.layout_n.step else 1) * (4 * p.n * p.k + plane_bytes(p.n, p.k))
+    return launches * FIGURES.start + (of_m + of_n) / FIGURES.splitting

@@ -117,7 +117,7 @@ def region_of(rows: int, size: int, along: int, pitch: int, held: int) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _more(pitch: int, along: bool, cores: Cores) -> int:
+def growth(pitch: int, along: bool, cores: Cores) -> int:
     """What a pitch of so many bytes over 128 grows by, in steps of 16, until a warp reads from the most banks."""
     return min((_of_one_bank((pitch + more) % 128, along, cores), more) for more in range(0, 128, 16))[1]
 
@@ -125,14 +125,11 @@ def _more(pitch: int, along: bool, cores: Cores) -> int:
 @lru_cache(maxsize=1024)
 def _of_one_bank(pitch: int, along: bool, cores: Cores) -> int:
     """How many words of one bank a warp reads at a time, by the pitch's part that banks do not repeat in."""
-    found: dict[int, set[int]] = {}
-    for lane in range(32):
-        g, t = lane // 4, lane % 4
-        k = 2 * t if cores.words else 4 * t
-        apart = 128 + pitch
-        word = (g * apart + k * cores.size if along else k * apart + 4 * g) // 4
-        found.setdefault(word % 32, set()).add(word)
-    return max(map(len, found.values()))
+    apart, step, counts = 128 + pitch, 2 if cores.words else 4, [0] * 32
+    of_row, of_k = (apart, step * cores.size) if along else (4, step * apart)
+    for word in {(row * of_row + k * of_k) // 4 for row in range(8) for k in range(4)}:
+        counts[word % 32] += 1
+    return max(counts)
 
 
 class Given(NamedTuple):
@@ -246,4 +243,4 @@ def tiles_of(g: Given, tile: BulkTile) -> tuple[int, int]:
 @lru_cache(maxsize=512)
 def further(lead: int, along: bool, cores: Cores) -> tuple[int, ...]:
     """What pitches of `lead` and 0, 16, … 112 bytes more, over 128, grow by."""
-    return tuple(_more((lead + 16 * more) % 128, along, cores) for more in range(8))
+    return tuple(growth((lead + 16 * more) % 128, along, cores) for more in range(8))

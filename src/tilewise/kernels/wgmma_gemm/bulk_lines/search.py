@@ -7,8 +7,10 @@ from math import sqrt
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import Table
+from tilewise.kernels.by_configs import Table, tables_for
 from tilewise.kernels.coefficients import coefficients
+from tilewise.kernels.family import Searched
+from tilewise.kernels.shared.layouts import along_columns, lead_of, line_alignment
 from tilewise.kernels.shared.residency import UNIT_SHARED, UNITS, rooms
 from tilewise.kernels.wgmma_gemm.bulk_lines import model
 from tilewise.kernels.wgmma_gemm.bulk_lines.model import TILES, WARP, BulkConfig, pitch_of, region_of, share_of
@@ -103,11 +105,11 @@ def cuts_behind(row: Row, items: int, k: int) -> int:
     return behind if own else ALL_CUTS
 
 
-def resident_of(row: Row, given: Row, items: int, k: int) -> int:
+def resident_of(row: Row, cuts: float, items: int, k: int) -> int:
     """Blocks that share a multiprocessor: the row's, or as many as hold one wave of a cut k; 0 where that is none."""
     if row[PARTS] == 1.0:
         return 0 if row[RESIDENT] > 1.0 and items <= UNITS else int(row[RESIDENT])
-    if cuts_behind(row, items, k) >= given[CUTS_TRIED]:
+    if cuts_behind(row, items, k) >= cuts:
         return 0
     resident = 0
     for number in range(int(row[MOST_RESIDENT])):
@@ -116,7 +118,6 @@ def resident_of(row: Row, given: Row, items: int, k: int) -> int:
     return resident
 
 
-@Formula
 def fastest(row: Row, given: Row) -> float:
     """Of a tile and its blocks on a multiprocessor, with the deepest stages of which two fit. (The fastest
     depth took 0.1 % less in the mean of 252 stacks.)"""
@@ -125,7 +126,7 @@ def fastest(row: Row, given: Row) -> float:
     if (rows > 32 and m <= rows // 4) or (cols > 32 and n <= cols // 4):
         return INFINITE
     items = int(given[MEMBERS]) * max(1, -(-m // rows)) * max(1, -(-n // cols))
-    resident = resident_of(row, given, items, k)
+    resident = resident_of(row, given[CUTS_TRIED], items, k)
     if resident == 0:
         return INFINITE
     if parts > 1:
@@ -167,18 +168,80 @@ def table() -> Rows:
     return Rows(made)
 
 
-def tables(p: Problem, machine: Machine, cuts: int = ALL_CUTS) -> list[Table]:
+# What a kind of elements on a card has: numbers, the coefficients, and for lines that are read by words or not, along k
+# or across it: by their pitch over 128 whether its banks are not all the same ones, and what it grows by.
+F_SIZE, F_STEP, F_UNITS, F_CUTS, F_FIGURES = range(5)
+F_NEAR = F_FIGURES + 15
+
+
+def figures_of(size: int, units: int, cuts: int) -> Row:
+    """`cuts`: of k of each tile, at most."""
+    f = coefficients("bulk_lines half" if size == 2 else "bulk_lines tf32")
+    lying = [(model.Cores(size, 32 // size, words), along) for words in (False, True) for along in (False, True)]
+    near = [model.near(pitch, along, cores) for cores, along in lying for pitch in range(0, 128, size)]
+    more = [model.growth(pitch, along, cores) for cores, along in lying for pitch in range(0, 128, size)]
+    return (size, 32 // size, units, cuts, *(getattr(f, name) for name in FIELDS), *near, *more)
+
+
+def takes(p: Problem, f: Row) -> bool:
+    return min(p.m, p.n) >= 1
+
+
+def given_of(p: Problem, f: Row) -> Row:
+    """A problem as numbers, in the order of their names."""
+    size, least = int(f[F_SIZE]), 4
+    of_m, of_n = line_alignment(p.layout_m, p.m, p.k, size), line_alignment(p.layout_n, p.k, p.n, size)
+    words = 1 if size == 4 or (of_m >= least and of_n >= least) else 0
+    along_m, along_n = 0 if along_columns(p.layout_m, p.m, p.k) else 1, 1 if along_columns(p.layout_n, p.k, p.n) else 0
+    lead_m, lead_n = lead_of(p.layout_m, p.m, p.k) * size, lead_of(p.layout_n, p.k, p.n) * size
+    pitches = 128 // size
+    near_m, near_n = F_NEAR + (2 * words + along_m) * pitches, F_NEAR + (2 * words + along_n) * pitches
+    more_m, more_n = near_m + 4 * pitches, near_n + 4 * pitches
+    return (
+        p.members, p.m, p.k, p.n, size, int(f[F_STEP]), words, along_m, along_n, lead_m, lead_n,
+        line_alignment(p.layout_p, p.m, p.n, size) < least, p.least_bytes, f[F_UNITS],
+        f[near_m + lead_m % 128 // size], f[near_n + lead_n % 128 // size], f[F_CUTS],
+        *growths(f, more_m, lead_m % 16, size), *growths(f, more_n, lead_n % 16, size), *coefficients_in(f, F_FIGURES),
+    )  # fmt: skip
+
+
+def growths(f: Row, at: int, pitch: int, size: int) -> Row:
+    """What pitches of `pitch` and 0, 16, … 112 bytes more, over 128, grow by."""
+    return (
+        f[at + pitch // size], f[at + (pitch + 16) // size], f[at + (pitch + 32) // size], f[at + (pitch + 48) // size],
+        f[at + (pitch + 64) // size], f[at + (pitch + 80) // size], f[at + (pitch + 96) // size],
+        f[at + (pitch + 112) // size],
+    )  # fmt: skip
+
+
+def coefficients_in(f: Row, at: int) -> Row:
+    return (
+        f[at], f[at + 1], f[at + 2], f[at + 3], f[at + 4], f[at + 5], f[at + 6], f[at + 7], f[at + 8], f[at + 9],
+        f[at + 10], f[at + 11], f[at + 12], f[at + 13], f[at + 14],
+    )  # fmt: skip
+
+
+EXPECTED = Formula(fastest, given_of, takes)
+
+
+def searched(p: Problem, machine: Machine, cuts: int) -> list[Searched]:
     """With so many cuts of k of each tile."""
-    given = model.given_of(p)
-    numbers = row_of_given(given, figures_of(p.dtype.itemsize), machine.units, cuts)
-    return [Table(fastest, table(), numbers, lambda number: _config(table().rows[number], given, numbers))]
+    return [Searched(EXPECTED, table(), _figures(p.dtype.itemsize, machine.units, cuts), _config)]
 
 
-def _config(row: Row, g: model.Given, numbers: Row) -> BulkConfig:
+_figures = lru_cache(maxsize=16)(figures_of)
+
+
+def tables(p: Problem, machine: Machine, cuts: int = ALL_CUTS) -> list[Table]:
+    return tables_for(searched(p, machine, cuts), p)
+
+
+def _config(number: int, p: Problem) -> BulkConfig:
     """The configuration of a possible row."""
+    row, g = table().rows[number], model.given_of(p)
     tile, parts = TILES[int(row[NUMBER])], int(row[PARTS])
     items = g.members * -(-g.m // tile.rows) * -(-g.n // tile.cols)
-    resident, part = resident_of(row, numbers, items, g.k), model.cut_over(g, parts)
+    resident, part = resident_of(row, ALL_CUTS * 1.0, items, g.k), model.cut_over(g, parts)
     whole = -(-part.k // g.cores.step) * g.cores.step
     depths = [whole] * (whole <= MOST_WHOLE) + [depth for depth in _halves() if depth < whole]
     made = (BulkConfig(tile, depth, resident, parts) for depth in depths)
@@ -188,20 +251,3 @@ def _config(row: Row, g: model.Given, numbers: Row) -> BulkConfig:
 @lru_cache(maxsize=1)
 def _halves() -> tuple[int, ...]:
     return tuple(DEEPEST >> number for number in range(1, DEPTHS))
-
-
-def row_of_given(g: model.Given, figures: Row, units: int, most_cuts: int) -> Row:
-    """A problem as numbers, in the order of their names."""
-    return (
-        g.members, g.m, g.k, g.n, *g.cores, g.m_along, g.n_along, g.lead_m, g.lead_n, g.odd_p, g.least, units,
-        model.near(g.lead_m, g.m_along, g.cores), model.near(g.lead_n, g.n_along, g.cores), most_cuts,
-        *model.further(g.lead_m % 16, g.m_along, g.cores),
-        *model.further(g.lead_n % 16, g.n_along, g.cores), *figures,
-    )  # fmt: skip
-
-
-@lru_cache(maxsize=2)
-def figures_of(size: int) -> Row:
-    """The coefficients in the order of their names."""
-    figures = coefficients("bulk_lines half" if size == 2 else "bulk_lines tf32")
-    return tuple([getattr(figures, name) for name in FIELDS])

@@ -8,15 +8,16 @@ be loaded to registers (`k_across.cu`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
 from tilewise.core.problem import Layout, Problem
-from tilewise.kernels.by_configs import Table
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
+from tilewise.kernels.family import Searched
 from tilewise.kernels.shared.residency import UNIT_SHARED, parts_of
 from tilewise.kernels.shared.triangle import tiles_in_classes, upper_tiles
 from tilewise.kernels.wgmma_gemm.k_major.seconds import (
@@ -26,20 +27,24 @@ from tilewise.kernels.wgmma_gemm.k_major.seconds import (
     BY_CLASSES,
     CLASSES,
     CUT,
+    EXPECTED,
     FEWEST_STAGES,
     IN_CLASSES,
+    LINE_BYTES,
     OVER,
     SHARPNESS,
     SYMMETRIC,
     TRANSPOSED,
     WHOLE,
-    expected,
+    figures_of,
+    is_whole,
+    whole_m,
+    whole_n,
 )
-from tilewise.system.machine_code import Row, Rows
+from tilewise.system.machine_code import Rows
 
 KERNEL = "k_major"
 IDEA = "tiles with k side by side stream in by the copy engine, warpgroups multiply them on tensor cores"
-LINE_BYTES = 128  # of k in a stage
 BOX_BYTES = 64 * LINE_BYTES  # of P: 64 rows
 
 
@@ -218,29 +223,12 @@ def kind_of(problem: Problem) -> Kind | None:
 
 def route(line_stride: int, k_stride: int, lines: int, k: int, alignment: int, size: int) -> str:
     """The route of an operand: its lines are the rows of M, or the columns of N."""
-    side_by_side = (k_stride == 1 or k <= 1) and (line_stride >= k or lines <= 1)
-    whole = alignment >= 16 and (lines <= 1 or line_stride * size % 16 == 0)
-    return AS_IT_IS if side_by_side and whole else TRANSPOSED
+    return AS_IT_IS if is_whole(line_stride, k_stride, lines, k, alignment, size) else TRANSPOSED
 
 
 def routes(problem: Problem) -> tuple[str, str]:
     p, size = problem, problem.dtype_m.itemsize
-    m, n = p.layout_m, p.layout_n
-    made = route(m.row, m.col, p.m, p.k, m.alignment, size), route(n.col, n.row, p.n, p.k, n.alignment, size)
-    odd = [math.gcd(*layout.stack) * size % 16 for layout in (m, n)]  # of the steps from member to member
-    return TRANSPOSED if odd[0] else made[0], TRANSPOSED if odd[1] else made[1]
-
-
-def from_registers(problem: Problem) -> bool:
-    """Whether k_across takes N: 4-byte elements, contiguous across k."""
-    p, n = problem, problem.layout_n
-    return p.dtype_n.itemsize == 4 and p.k >= CLASSES and n.col == 1 and n.row >= p.n > 1
-
-
-def by_classes(problem: Problem) -> bool:
-    """Whether k_across can take unaligned rows of M by alignment classes."""
-    p, m = problem, problem.layout_m
-    return p.m >= CLASSES and m.col == 1 and m.row >= p.k
+    return AS_IT_IS if whole_m(p, size) else TRANSPOSED, AS_IT_IS if whole_n(p, size) else TRANSPOSED
 
 
 def lines_apart(layout_n: Layout) -> bool:
@@ -248,27 +236,10 @@ def lines_apart(layout_n: Layout) -> bool:
     return layout_n.row % CLASSES != 0
 
 
-def boxed(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
-    """Whether the TMA can store P: its rows begin and end at multiples of 16 bytes."""
-    lead = layout.leading_dimension(m, n)
-    extents = (n, *(() if m <= 1 else (lead or 1,)), *layout.stack)
-    return size > 1 and lead is not None and alignment >= 16 and all(extent * size % 16 == 0 for extent in extents)
-
-
 def paired(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
     """Whether two 2-byte elements of P can be stored as a word."""
     lead = layout.leading_dimension(m, n)
     return size == 2 and alignment >= 4 and lead is not None and (lead % 2 == 0 or m == 1)
-
-
-def tables(problem: Problem, machine: Machine) -> list[Table]:
-    how = routes(problem)
-    given = _given(problem, machine, how)
-    made = [Table(expected, _table(_kind(problem), machine), given, lambda number: _config(FORMS[number], how, given))]
-    if problem.symmetric and problem.reproducible is None and problem.dtype.name == "float32" and not problem.scaled:
-        rows = _table(_kind(problem), machine, UPPER)
-        made.append(Table(expected, rows, given, lambda number: _config(UPPER[number], how, given)))
-    return made
 
 
 def _kind(problem: Problem) -> Kind:
@@ -305,38 +276,26 @@ def _table(kind: Kind, machine: Machine, forms: tuple[tuple[KMajorTile, int], ..
     return Rows(rows)
 
 
-def _given(p: Problem, machine: Machine, how: tuple[str, str]) -> Row:
-    """The numbers that all rows share."""
-    m, k, n, size = p.m, p.k, p.n, p.dtype_m.itemsize
-    f, over = coefficients(f"k_major {size}"), how[1] == TRANSPOSED and from_registers(p)
-    in_classes = over and how[0] == TRANSPOSED and by_classes(p)
-    lines = -(-(k if how[0] == TRANSPOSED else p.layout_m.row) * size // LINE_BYTES)
-    return (
-        m, n, -(-k * size // LINE_BYTES), machine.units, p.member_bytes / (machine.bandwidth * f.memory),
-        _transposing(how, m, k, n, size), boxed(p.layout_p, m, n, p.layout_p.alignment, p.result.itemsize),
-        p.dtype.name == "float32" and not p.scaled, f.gather, 8 * m * n / f.gathering,
-        over + in_classes, lines % 2 == 0, _transposing((how[0], ACROSS), m, k, n, size), f.across[how[0]], size,
-        4 * f.crowd, f.start, f.meet, f.classes, f.across[BY_CLASSES], m * n * f.gathered_cell, p.members,
-    )  # fmt: skip
+def searched(problem: Problem, machine: Machine) -> list[Searched]:
+    figures = figures_of(problem, machine)
+
+    def config(forms: tuple[tuple[KMajorTile, int], ...]) -> Callable[[int, Problem], KMajorConfig]:
+        return lambda number, p: config_of(*forms[number], p, machine.units)
+
+    mirrored = problem.symmetric and problem.reproducible is None and figures.cuts
+    every = (FORMS, UPPER) if mirrored else (FORMS,)
+    return [Searched(EXPECTED, _table(_kind(problem), machine, forms), figures, config(forms)) for forms in every]
 
 
-def _config(row: tuple[KMajorTile, int], how: tuple[str, str], given: Row) -> KMajorConfig:
+def config_of(tile: KMajorTile, form: int, p: Problem, units: int) -> KMajorConfig:
     """The configuration of a row."""
-    tile, form = row
+    how = routes(p)
     if form == SYMMETRIC:
         return KMajorConfig(tile, how, symmetric=True)
     if form == CUT:
-        m, n, stages, units = map(int, given[:4])
-        tiles = KMajorConfig(tile, how).tiles(m, n)
+        stages, tiles = -(-p.k * p.dtype_m.itemsize // LINE_BYTES), KMajorConfig(tile, how).tiles(p.m, p.n)
         return KMajorConfig(tile, how, parts_of(tiles * tile.cluster, units, stages // FEWEST_STAGES))
     return KMajorConfig(tile, (how, (how[0], ACROSS), (BY_CLASSES, ACROSS))[max(0, form - CUT)])
-
-
-def _transposing(how: tuple[str, str], m: int, k: int, n: int, size: int) -> float:
-    """Seconds of transposing operands first."""
-    cells = (m * k if how[0] == TRANSPOSED else 0) + (k * n if how[1] == TRANSPOSED else 0)
-    f = coefficients(f"k_major {size}")
-    return f.turn + 2 * size * cells / f.turning if cells else 0.0
 
 
 Both = tuple[float, float]

@@ -14,14 +14,12 @@ from tilewise.kernels.transforms.sums import combine
 from tilewise.kernels.transforms.transpose import Lines, transposing
 from tilewise.kernels.wgmma_gemm.k_major.model import (
     KERNEL,
-    LINE_BYTES,
     AcrossTile,
     KMajorConfig,
-    boxed,
     lines_apart,
     paired,
 )
-from tilewise.kernels.wgmma_gemm.k_major.seconds import BY_CLASSES, CLASSES, TRANSPOSED
+from tilewise.kernels.wgmma_gemm.k_major.seconds import BY_CLASSES, CLASSES, LINE_BYTES, TRANSPOSED, boxed
 from tilewise.kernels.wgmma_gemm.k_major.text import SPARE, render_k_across, render_k_major
 
 BOX_ROWS = 64  # of P

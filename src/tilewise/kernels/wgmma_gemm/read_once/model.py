@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from tilewise.core.machine import Machine
 from tilewise.core.plan import Geometry
-from tilewise.core.problem import Layout, Problem
-from tilewise.kernels.by_configs import Table
+from tilewise.core.problem import Problem
 from tilewise.kernels.capabilities import Condition
 from tilewise.kernels.coefficients import coefficients
-from tilewise.kernels.shared.layouts import along_k, contiguous_lines
+from tilewise.kernels.family import Searched
+from tilewise.kernels.shared.layouts import along_columns, has_lines, lead_of
 from tilewise.kernels.shared.residency import UNIT_SHARED, crowded, in_waves, padded, rooms
-from tilewise.kernels.wgmma_gemm.k_major.model import route
+from tilewise.kernels.wgmma_gemm.k_major.seconds import is_whole
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "read_once"
@@ -25,6 +25,7 @@ ALONG, APART, ALIKE = "along k", "across k, apart", "across k, alike"  # layout 
 FAR = 2**24  # elements: limit of strides, which the kernel has in 32 bits
 CLASSES = 4  # alignment classes of 4-byte elements in 16 bytes
 LONG_BYTES = {ALONG: 128 * 144, APART: 32 * 528, ALIKE: 32 * 544}  # of a stage
+BYTES_ALONG, BYTES_APART, BYTES_ALIKE = LONG_BYTES.values()
 MOST_ACROSS = 4  # tiles for the few lines
 MOST_FEW = 512  # rows or columns
 BLOCKS = (1, 2, 4)  # of a cluster
@@ -33,7 +34,7 @@ SEGMENT = 256  # stages whose sums of planes are added up in registers
 LONG, DEPTH = 128, 32  # lines of the long operand in a tile; k of a stage
 MOST_PARTS, FEWEST_STAGES = 64, 4  # of k, and of a part
 HALVES = (0, 1, 2, 4)  # half waves of blocks that parts of k make; 0: k is whole
-ROOMS = 9  # where they begin in a row
+NARROWER, ROOMS = 9, 10  # where a row has the next narrower tile, and rooms
 
 
 @dataclass(frozen=True)
@@ -130,39 +131,62 @@ class Side(NamedTuple):
     in_place: bool  # the few lines go as they are
 
 
-def sides(p: Problem) -> list[Side]:
-    """The choices of the long operand."""
-    return list(_sides(p.m, p.k, p.n, p.layout_m, p.layout_n, p.precision == "tf32"))
+def is_long(transposed: bool, p: Problem) -> bool:
+    """Whether an operand, N if P is transposed, is long, and the other one has few lines."""
+    few, length = p.m if transposed else p.n, p.n if transposed else p.m
+    lined_m, lined_n = has_lines(p.layout_m, p.m, p.k), has_lines(p.layout_n, p.k, p.n)
+    if not 0 < few <= MOST_FEW or length < max(CLASSES, few) or p.k < CLASSES:
+        return False
+    if not (lined_n if transposed else lined_m):
+        return False
+    far = max(abs(p.layout_n.row), abs(p.layout_n.col))
+    if transposed:
+        far = max(abs(p.layout_m.row), abs(p.layout_m.col))
+    return far < FAR
 
 
-LONG_SIDE = Condition(lambda p: bool(sides(p)), "reads a longer operand whose rows or columns are contiguous")
+def falls_back(transposed: bool, p: Problem) -> bool:
+    """Whether the fallback behind planes can read the other operand, too."""
+    return has_lines(p.layout_m, p.m, p.k) if transposed else has_lines(p.layout_n, p.k, p.n)
+
+
+def takes_sides(p: Problem) -> bool:
+    tf32 = p.precision == "tf32"
+    return any(is_long(x, p) and (tf32 or falls_back(x, p)) for x in (True, False))
+
+
+LONG_SIDE = Condition(takes_sides, "reads a longer operand whose rows or columns are contiguous")
 ONTO_P = Condition(  # the fallback overwrites P for extreme magnitudes
     lambda p: not p.accumulate or p.precision == "tf32", "adds onto P with precision='tf32' alone"
 )
 
 
-@lru_cache(maxsize=64)
-def _sides(m: int, k: int, n: int, layout_m: Layout, layout_n: Layout, tf32: bool) -> tuple[Side, ...]:
-    of_m = m, k, layout_m, "M", layout_m.row, layout_m.col
-    of_n = k, n, layout_n, "N", layout_n.col, layout_n.row
-    made = []
-    for transposed, few, length, (rows, cols, layout, name, *_), other in (
-        (True, m, n, of_n, of_m),
-        (False, n, m, of_m, of_n),
-    ):
-        lines = contiguous_lines(layout, rows, cols)
-        if not 0 < few <= MOST_FEW or length < max(CLASSES, few) or k < CLASSES or lines is None:
-            continue
-        lead = lines[2]
-        lies = ALONG if along_k(layout, rows, cols, name) else ALIKE if lead % 4 == 0 else APART
-        line_stride, k_stride = other[4:]
-        if max(abs(line_stride), abs(k_stride)) >= FAR:
-            continue
-        if not tf32 and contiguous_lines(other[2], other[0], other[1]) is None:  # the fallback reads it, too
-            continue
-        in_place = tf32 and route(line_stride, k_stride, few, k, other[2].alignment, 4) == "as it is"
-        made.append(Side(transposed, few, length, lies, lead, in_place))
-    return tuple(made)
+def along_of(transposed: bool, p: Problem) -> bool:
+    """Whether the long operand's lines lie along k."""
+    return along_columns(p.layout_n, p.k, p.n) if transposed else not along_columns(p.layout_m, p.m, p.k)
+
+
+def long_lead(transposed: bool, p: Problem) -> int:
+    """Elements from one of its lines to the next."""
+    return lead_of(p.layout_n, p.k, p.n) if transposed else lead_of(p.layout_m, p.m, p.k)
+
+
+def few_in_place(transposed: bool, tf32: bool, p: Problem) -> bool:
+    """Whether the few lines go as they are."""
+    if transposed:
+        return tf32 and is_whole(p.layout_m.row, p.layout_m.col, p.m, p.k, p.layout_m.alignment, 4)
+    return tf32 and is_whole(p.layout_n.col, p.layout_n.row, p.n, p.k, p.layout_n.alignment, 4)
+
+
+def sides(p: Problem) -> list[Side]:
+    """The choices of the long operand."""
+    made, tf32 = [], p.precision == "tf32"
+    for transposed in (True, False):
+        if is_long(transposed, p) and (tf32 or falls_back(transposed, p)):
+            few, length, lead = p.m if transposed else p.n, p.n if transposed else p.m, long_lead(transposed, p)
+            lies = ALONG if along_of(transposed, p) else ALIKE if lead % 4 == 0 else APART
+            made.append(Side(transposed, few, length, lies, lead, few_in_place(transposed, tf32, p)))
+    return made
 
 
 def side_of(p: Problem, config: OnceConfig) -> Side:
@@ -204,10 +228,13 @@ def seconds_of(row: Row, given: Row, parts: int) -> float:
     return work
 
 
-@Formula
 def expected(row: Row, given: Row) -> float:
     """Of a way, where its k can be cut so."""
     few, width, blocks = int(given[0]), int(row[0]), int(row[2])
+    if -(-few // width) > MOST_ACROSS or (row[8] > 0.0 and given[16] > 0.0):  # lines in place need no gathering
+        return INFINITE
+    if row[NARROWER] > 0.0 and -(-few // int(row[NARROWER])) == -(-few // width):  # of those the narrowest
+        return INFINITE
     at_once = int(row[ROOMS + int(row[ROOMS])]) * blocks
     tiles = tiles_of(few, int(given[1]), width)
     parts = parts_of(tiles, at_once, int(given[2]), int(given[4]), int(row[3]), blocks)
@@ -216,29 +243,16 @@ def expected(row: Row, given: Row) -> float:
     return seconds_of(row, given, parts)
 
 
-@lru_cache(maxsize=4096)
-def worthwhile(few: int, precision: str, in_place: bool) -> tuple[OnceTile, ...]:
-    """Tiles for so many few lines: of those that need as many, up to MOST_ACROSS, the narrowest. Lines that go as they
-    are need no gathering."""
-    found: dict[tuple[bool, int], OnceTile] = {}
-    for tile in TILES[precision]:
-        if -(-few // tile.width) <= MOST_ACROSS and not (in_place and tile.gathered):
-            found.setdefault((tile.gathered, -(-few // tile.width)), tile)
-    return tuple(found.values())
-
-
-@lru_cache(maxsize=256)
-def _table(
-    tiles: tuple[OnceTile, ...], precision: str, machine: Machine
-) -> tuple[tuple[tuple[OnceTile, int, int], ...], Rows]:
+@lru_cache(maxsize=64)
+def _table(precision: str, machine: Machine) -> tuple[tuple[tuple[OnceTile, int, int], ...], Rows]:
     """(tile, blocks of a cluster, half waves), and of each: its width, blocks of a multiprocessor, of a cluster, half
     waves; bytes of the few lines in a stage; seconds of a stage by the tensor cores and of one alone, and of the cells
-    that a block stores; whether the few lines are gathered; clusters that the card holds, and with one block of each
-    multiprocessor."""
+    that a block stores; whether the few lines are gathered; the width of the next narrower tile like it; clusters that
+    the card holds, and with one block of each multiprocessor."""
     f, places, rows = coefficients(f"read_once {precision}"), [], []
     kind, products = ("tf32", 1) if precision == "tf32" else ("bfloat16", PRODUCTS)
     rate = machine.tensor_rate(kind) / machine.units * f.share
-    for tile, blocks, halves in product(tiles, BLOCKS, HALVES):
+    for tile, blocks, halves in product(TILES[precision], BLOCKS, HALVES):
         if blocks > 1 and not halves:
             continue
         cores = products * tile.width * LONG * DEPTH / rate
@@ -248,21 +262,68 @@ def _table(
         room = rooms(machine.units, blocks, tile.resident)
         places.append((tile, blocks, halves))
         row = tile.width, tile.resident, blocks, halves, tile.few_bytes, cores, alone, cells, tile.gathered
-        rows.append((*row, *padded(room)))
+        like = [x.width for x in TILES[precision] if x.gathered == tile.gathered and x.width < tile.width]
+        rows.append((*row, max(like, default=0), *padded(room)))
     return tuple(places), Rows(rows)
 
 
-def _given(p: Problem, side: Side, machine: Machine) -> Row:
+class Figures(NamedTuple):
+    """What times depend on besides sizes: a precision on a card."""
+
+    units: int  # multiprocessors
+    bandwidth: float  # bytes a second
+    transposed: bool  # P has few rows, and N is the long operand
+    tf32: bool
+    across_apart: float  # factors of bytes of a stage of lines across k
+    across_alike: float
+    memory: float  # share of the bandwidth
+    before: float  # seconds: of the few lines' launch,
+    behind: float  # of the fallback's,
+    block: float  # of a block,
+    start: float  # of a launch,
+    meet: float  # of a cluster's, and for each block of it,
+    met: float
+    gather: float  # of adding up
+    turning: float  # bytes a second: of the few lines,
+    gathering: float  # of partial sums,
+    unit: float  # of L2, to a multiprocessor
+    crowd: float  # exponent: how L2's time grows with the blocks that load
+
+
+def takes(p: Problem, f: Figures) -> bool:
+    if p.accumulate and not f.tf32:
+        return False
+    return is_long(f.transposed, p) and (f.tf32 or falls_back(f.transposed, p))
+
+
+def given_of(p: Problem, f: Figures) -> Row:
     """The numbers that all rows share."""
-    f, stages = coefficients(f"read_once {_precision(p)}"), -(-p.k // DEPTH)
-    least = 1 if p.precision == "tf32" else -(-stages // SEGMENT)
-    weight = {ALONG: 1.0, APART: f.across[0], ALIKE: f.across[1]}[side.lies]
-    passing = (p.least_bytes / (machine.bandwidth * f.memory)) ** 4
-    before = 0.0 if side.in_place else f.before + 8 * side.few * p.k / f.turning
+    few, length, stages = p.m if f.transposed else p.n, p.n if f.transposed else p.m, -(-p.k // DEPTH)
+    nbytes = 1.0 * BYTES_ALONG
+    if not along_of(f.transposed, p):
+        alike = long_lead(f.transposed, p) % 4 == 0
+        nbytes = f.across_alike * BYTES_ALIKE if alike else f.across_apart * BYTES_APART
+    passing, in_place = (p.least_bytes / (f.bandwidth * f.memory)) ** 4, few_in_place(f.transposed, f.tf32, p)
+    before = 0.0 if in_place else f.before + 8 * few * p.k / f.turning
     return (
-        side.few, side.length, stages, machine.units, least, weight * LONG_BYTES[side.lies], passing, f.unit, f.crowd,
-        f.block, f.start, f.meet, f.met, f.gather, 4 * p.m * p.n / f.gathering, before + f.behind,
+        few, length, stages, f.units, 1 if f.tf32 else -(-stages // SEGMENT), nbytes, passing, f.unit, f.crowd, f.block,
+        f.start, f.meet, f.met, f.gather, 4 * p.m * p.n / f.gathering, before + f.behind, in_place, f.tf32,
     )  # fmt: skip
+
+
+def passes_of(row: Row, given: Row) -> int:
+    """Launches beside the product: few rows split or transposed, parts added up, the plain kernel behind splits."""
+    blocks, planes = int(row[2]), given[17] == 0.0
+    at_once = int(row[ROOMS + int(row[ROOMS])]) * blocks
+    tiles = tiles_of(int(given[0]), int(given[1]), int(row[0]))
+    parts = parts_of(tiles, at_once, int(given[2]), int(given[4]), int(row[3]), blocks)
+    made = 1 if parts > blocks else 0
+    if row[8] == 0.0:
+        made = made + (2 if planes else 0 if given[16] > 0.0 else 1)
+    return made
+
+
+EXPECTED = Formula(expected, given_of, takes, passes_of)
 
 
 def products_of(p: Problem) -> tuple[str, int]:
@@ -274,23 +335,27 @@ def _precision(p: Problem) -> str:
     return "tf32" if p.precision == "tf32" else "high"
 
 
-def _config(place: tuple[OnceTile, int, int], side: Side, given: Row, machine: Machine) -> OnceConfig:
-    """The configuration of a row."""
-    tile, blocks, halves = place
-    tiles = tiles_of(side.few, side.length, tile.width)
-    at_once = rooms(machine.units, blocks, tile.resident)[-1] * blocks
-    parts = parts_of(tiles, at_once, int(given[2]), int(given[4]), halves, blocks)
-    return OnceConfig(tile, side.transposed, blocks, parts // blocks)
+def searched(p: Problem, machine: Machine) -> list[Searched]:
+    f, (places, rows) = coefficients(f"read_once {_precision(p)}"), _table(_precision(p), machine)
+    numbers = (
+        f.memory, f.before, f.behind, f.block, f.start, f.meet, f.met, f.gather, f.turning, f.gathering, f.unit,
+        f.crowd,
+    )  # fmt: skip
+    made = []
+    for transposed in (True, False):
+        figures = Figures(
+            machine.units, machine.bandwidth, transposed, p.precision == "tf32", f.across[0], f.across[1], *numbers
+        )
 
+        def config(number: int, problem: Problem, figures: Figures = figures) -> OnceConfig:
+            tile, blocks, halves = places[number]
+            few, length, stages, _, least, *_ = map(int, given_of(problem, figures)[:5])
+            at_once = rooms(machine.units, blocks, tile.resident)[-1] * blocks
+            parts = parts_of(tiles_of(few, length, tile.width), at_once, stages, least, halves, blocks)
+            return OnceConfig(tile, figures.transposed, blocks, parts // blocks)
 
-def tables(p: Problem, machine: Machine) -> list[Table]:
-    return [_table_of(p, side, machine) for side in sides(p)]
-
-
-def _table_of(p: Problem, side: Side, machine: Machine) -> Table:
-    places, rows = _table(worthwhile(side.few, _precision(p), side.in_place), _precision(p), machine)
-    given = _given(p, side, machine)
-    return Table(expected, rows, given, lambda number: _config(places[number], side, given, machine))
+        made.append(Searched(EXPECTED, rows, figures, config))
+    return made
 
 
 def passes(problem: Problem, config: OnceConfig) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import ctypes
 import math
+from math import gcd
 
 from tilewise.core.problem import Layout, Problem, row_major
 from tilewise.core.recipe import Address, Argument, Launch, Scratch, array, structure
-from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, along_columns, contiguous_lines
+from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, along_columns
 from tilewise.kernels.shared.placed import Placed, broadcast, own_stack
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.kernels.shared.structs import struct_of
@@ -29,21 +30,26 @@ WARPS, ROW_ELEMENTS = 8, 2048  # rows of a block that sorts them, and elements o
 Rows = struct_of("Rows", "wgmma_gemm/wgmma_half/deinterleave.cu")  # M, and where it goes
 
 
-def takes(p: Problem) -> bool:
+def takes_kind(p: Problem) -> bool:
+    """Whether it takes products of such dtypes and groups."""
+    along_k = p.groups is not None and p.groups.along != "rows"
+    return p.dtype_m == p.dtype_n == p.dtype and not p.unrounded and not along_k
+
+
+def takes_lines(p: Problem) -> bool:
     """Whether rows of N are unaligned, and members are a multiple of rows apart."""
-    if (p.groups is not None and p.groups.along != "rows") or p.k < LEAST_K or not p.m or not p.n:
+    if p.k < LEAST_K or p.m == 0 or p.n == 0:
         return False
-    if not p.dtype_m == p.dtype_n == p.dtype or p.unrounded:
-        return False
-    of_m, of_n = contiguous_lines(p.layout_m, p.m, p.k), contiguous_lines(p.layout_n, p.k, p.n)
-    if of_m is None or of_n is None or along_columns(p.layout_m, p.m, p.k) or along_columns(p.layout_n, p.k, p.n):
+    if along_columns(p.layout_m, p.m, p.k) or along_columns(p.layout_n, p.k, p.n):
         return False
     lead = p.layout_n.row
-    apart = math.gcd(lead, CLASSES)
-    begins = (
-        p.layout_n.misalignment % 2 == 0 and p.layout_n.misalignment // 2 % apart == 0
-    )  # one class starts on a boundary
-    return lead % CLASSES != 0 and begins and all(step >= 0 == step % lead for step in p.layout_n.stack)
+    if lead % CLASSES == 0 or p.layout_n.misalignment % 2 or p.layout_n.misalignment // 2 % gcd(lead, CLASSES):
+        return False  # no class starts on a boundary
+    return not p.layout_n.backward and p.layout_n.step % lead == 0
+
+
+def takes(p: Problem) -> bool:
+    return takes_kind(p) and takes_lines(p)
 
 
 def configs(p: Problem) -> list[TensorConfig]:
@@ -54,12 +60,13 @@ def configs(p: Problem) -> list[TensorConfig]:
 
 def classes_of(lead: int) -> int:
     """The number of alignment classes of rows with this leading dimension."""
-    return CLASSES // math.gcd(lead, CLASSES)
+    return CLASSES // gcd(lead, CLASSES)
 
 
 def run_of(k: int, classes: int) -> int:
     """Elements of a class in a sorted row of M: whole phases."""
-    return math.ceil(math.ceil(k / classes) / DEPTH) * DEPTH
+    longest = -(-k // classes)
+    return -(-longest // DEPTH) * DEPTH
 
 
 def depth_of(p: Problem) -> int:
@@ -68,10 +75,9 @@ def depth_of(p: Problem) -> int:
     return classes * run_of(p.k, classes)
 
 
-def moved_bytes(p: Problem) -> int:
+def sorted_bytes(p: Problem) -> int:
     """What sorting M reads and writes."""
-    members = math.prod(extent for extent, step in zip(p.stack, p.layout_m.stack, strict=True) if step)
-    return 2 * (1 if p.groups else members) * p.m * (p.k + depth_of(p))
+    return 2 * p.own_m * p.m * (p.k + depth_of(p))
 
 
 def deinterleaved(M: Placed, lead: int, stack: tuple[int, ...], scratch: Scratch) -> tuple[Placed, list[Launch]]:

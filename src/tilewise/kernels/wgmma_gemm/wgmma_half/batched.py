@@ -5,23 +5,26 @@ Single products have their own coefficients (`single.py`); groups use these (`gr
 
 from __future__ import annotations
 
-from itertools import product
 from math import sqrt
 
-from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
 from tilewise.kernels.coefficients import Numbers, coefficients
+from tilewise.kernels.shared.layouts import NO_ROUTE, REALIGNS
 from tilewise.kernels.shared.residency import parts_of
-from tilewise.kernels.shared.stacked import Levels
 from tilewise.kernels.shared.triangle import upper_tiles
-from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes
-from tilewise.kernels.wgmma_gemm.wgmma_half.routes import options
+from tilewise.kernels.wgmma_gemm.wgmma_half.alignment_classes import classes_of, depth_of, sorted_bytes, takes_lines
+from tilewise.kernels.wgmma_gemm.wgmma_half.routes import (
+    first_route,
+    lines_touched,
+    may_be_classed,
+    moved_bytes,
+    second_route,
+)
 from tilewise.kernels.wgmma_gemm.wgmma_half.single import (
     BESIDE_AT,
     CUT,
     EDGED,
     N_BY_CLASSES,
-    PAIRS,
     SERIAL_AT,
     STORES_FROM,
     SYMMETRIC,
@@ -32,7 +35,7 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.single import (
     leaves,
     transposed_columns,
 )
-from tilewise.kernels.wgmma_gemm.wgmma_half.table import coming, may_be_transposed
+from tilewise.kernels.wgmma_gemm.wgmma_half.table import Figures, may_be_transposed
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     BOXES,
     CARRIED,
@@ -41,16 +44,16 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     PARTIAL,
     SHIFTED_COLUMNS,
     TRANSPOSED_OUT,
+    boxes,
     fixed_parts,
-    takes_boxes,
 )
-from tilewise.system.machine_code import INFINITE, Formula, Row
+from tilewise.system.machine_code import INFINITE, Row
 
 # The model's figures, measured on an H200 (docs/tensor-cores.md says how).
 FIGURES: Numbers = coefficients("wgmma_half stack")
 # a tile's start and its stores, as far as nothing hides them, by how sums leave
 
-PAIRS_FROM, EACH_PAIR = 15, 3  # what is given of each pair of routes
+PAIRS_FROM, EACH_PAIR, MOVES = 15, 4, 3  # what is given of each pair of routes; and there, whether operands are moved
 
 
 def phase_seconds(rows: float, wide: int, cols: float, lines: float, rate: float) -> float:
@@ -80,7 +83,6 @@ def whole_seconds(work: float, cells: int, waves: int, groups: float, cluster: i
     return work + (FIGURES.meet if cluster > 1 else 0.0)
 
 
-@Formula
 def expected(row: Row, given: Row) -> float:
     """Whole waves of tiles, or the bytes; then what comes before and after."""
     m, n, phases, units, members = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
@@ -129,28 +131,45 @@ def expected(row: Row, given: Row) -> float:
     return work + (FIGURES.gather + members * 8 * parts * m * n / FIGURES.gathering if parts > 1 else 0.0)
 
 
-def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
-    """The pairs of routes, and what all rows share; lines of memory are 0 where there is no such pair."""
-    m, k, n, memory = p.m, p.k, p.n, machine.bandwidth * FIGURES.memory
-    pairs, numbers = list(product(*options(p))), list[float]()
-    for how_m, how_n in pairs:
-        (lines_m, moved_m), (lines_n, moved_n) = coming(how_m, p.layout_m, m, k, p), coming(how_n, p.layout_n, k, n, p)
-        numbers += (lines_m, lines_n, moving_seconds(moved_m + moved_n, memory))
-    numbers += [0.0] * (EACH_PAIR * (PAIRS - len(pairs)))
-    n_by_classes = bool(alignment_classes.configs(p))
-    numbers += (1, 2, moving_seconds(alignment_classes.moved_bytes(p), memory)) if n_by_classes else (0, 0, 0)
-    strides = [layout.stack for layout in (p.layout_m, p.layout_n, p.layout_p)]
-    launches = max(1, p.members // max(1, Levels(p.stack, strides).members))
-    classes, deep = (
-        (alignment_classes.classes_of(p.layout_n.row), alignment_classes.depth_of(p)) if n_by_classes else (1, 0)
-    )
-    return pairs, (
-        m, n, -(-k // DEPTH), machine.units, p.members, may_be_transposed(p), p.accumulate and not p.unrounded,
-        p.unrounded, takes_boxes(p.layout_p, m, n), machine.tensor_rate(p.dtype.name) / machine.units,
+def given_of(p: Problem, f: Figures) -> Row:
+    """What all rows share; at last four pairs of routes, as far as there are so many, and N by classes."""
+    memory = f.bandwidth * FIGURES.memory
+    m = first_route(p.layout_m, p.m, p.k, f.converted_m)
+    n = first_route(p.layout_n, p.k, p.n, f.converted_n)
+    other_m = second_route(p.layout_m, p.m, p.k, m, may_be_classed(p))
+    other_n = second_route(p.layout_n, p.k, p.n, n, False)
+    by_classes, classes, deep, sorting = f.n_by_classes and takes_lines(p), 1, 0, 0.0
+    if by_classes:
+        classes, deep = classes_of(p.layout_n.row), depth_of(p)
+        sorting = moving_seconds(sorted_bytes(p), memory)
+    launches = max(1, p.members // max(1, p.together))
+    return (
+        p.m, p.n, -(-p.k // DEPTH), f.units, p.members, may_be_transposed(p, f.fused),
+        p.accumulate and not p.unrounded, p.unrounded, boxes(p.layout_p, p.m, p.n, 0, p.layout_p.alignment), f.rate,
         p.least_bytes / memory, -(-deep // DEPTH), (classes - 1) * FIGURES.moved_column,
-        (launches - 1) * FIGURES.other_launch, fixed_parts(p, machine.units), *numbers,
+        (launches - 1) * FIGURES.other_launch, fixed_parts(p, f.units),
+        *numbers_of(p, memory, m, n),
+        *numbers_of(p, memory, other_m if other_n == NO_ROUTE else m, n if other_n == NO_ROUTE else other_n),
+        *numbers_of(p, memory, NO_ROUTE if other_n == NO_ROUTE else other_m, n),
+        *numbers_of(p, memory, other_m, other_n),
+        1 if by_classes else 0, 2 if by_classes else 0, sorting, 1,
     )  # fmt: skip
+
+
+def numbers_of(p: Problem, memory: float, m: int, n: int) -> Row:
+    """Of a pair of routes: lines of memory that a tile's rows of M and N lie in (0 where there is no such pair),
+    seconds that operands are moved before, whether they are."""
+    if m == NO_ROUTE or n == NO_ROUTE:
+        return 0.0, 0.0, 0.0, 0.0
+    lines_m, lines_n = lines_touched(m, p.layout_m, p.m, p.k), lines_touched(n, p.layout_n, p.k, p.n)
+    moved = moved_bytes(m, p.layout_m, p.m, p.k, p.own_m) + moved_bytes(n, p.layout_n, p.k, p.n, p.own_n)
+    return lines_m, lines_n, moving_seconds(moved, memory), m >= REALIGNS or n >= REALIGNS
 
 
 def moving_seconds(moved: int, memory: float) -> float:
     return FIGURES.copy + moved / memory if moved else 0.0
+
+
+def passes(row: Row, given: Row) -> int:
+    """One to move operands, one to add up the parts of k."""
+    return int(given[PAIRS_FROM + EACH_PAIR * int(row[3]) + MOVES]) + (1 if row[4] == CUT else 0)

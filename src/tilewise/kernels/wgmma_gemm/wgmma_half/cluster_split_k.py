@@ -13,11 +13,11 @@ from itertools import product
 from math import sqrt
 
 from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import Table
 from tilewise.kernels.coefficients import Numbers, coefficients
-from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.residency import in_waves, padded, rooms
-from tilewise.kernels.wgmma_gemm.wgmma_half.single import EACH_PAIR, PAIRS, PAIRS_FROM
+from tilewise.kernels.wgmma_gemm.wgmma_half.routes import options
+from tilewise.kernels.wgmma_gemm.wgmma_half.single import EACH_PAIR, MOVES, PAIRS, PAIRS_FROM
+from tilewise.kernels.wgmma_gemm.wgmma_half.table import Figures, given_of
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import FEW_INSIDE, SQUARE_INSIDE, TensorConfig, TensorTile
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
@@ -27,15 +27,14 @@ MOST_WAVES = 3
 # Fitted to 624 configurations of about 250 products with few columns on an H200 (rms 13 %; the choice takes 2.3 %
 # longer than the fastest in the mean, on the fitted data).
 FIGURES: Numbers = coefficients("wgmma_half inside")
+MOST_COLUMNS = FEW_INSIDE[-1].cols  # that one tile has
 SQUARE, MOST_SQUARES = SQUARE_INSIDE.cols, 132  # tiles, of which two parts each are a wave
 ROOM_FROM = 5  # where a row's rooms begin
 
 
-@Formula
 def expected(row: Row, given: Row) -> float:
     """Waves of tiles, whose phases take as long as the copy engine needs for their lines; beside the bytes; then what
-    comes before and after. `given` is what `single.expected` is given, but for [9] and [10]: whether k lies across in M
-    and in N."""
+    comes before and after. `given` is what `single.expected` is given."""
     m, n, phases = int(given[0]), int(given[1]), int(given[2])
     rows, cols, parts, pair, transposed = int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])
     at = PAIRS_FROM + EACH_PAIR * pair
@@ -53,7 +52,7 @@ def expected(row: Row, given: Row) -> float:
     if tiles // held >= MOST_WAVES or (cols == SQUARE and tiles > held):
         return INFINITE
     lines = rows * given[at + (1 if transposed else 0)]
-    if given[9 if transposed else 10] > 0.0 and cols < SQUARE:
+    if given[15 if transposed else 16] > 0.0 and cols < SQUARE:
         lines += -(-few // 8) * FIGURES.strip_lines
     else:
         lines += cols * given[at + (0 if transposed else 1)]
@@ -81,25 +80,20 @@ def table(units: int) -> tuple[tuple[tuple[TensorTile, int, int, bool], ...], Ro
     return places, Rows(made)
 
 
-def config_of(place: tuple[TensorTile, int, int, bool], pairs: list[tuple[str, str]]) -> TensorConfig:
-    tile, parts, pair, transposed = place
-    return TensorConfig(tile, pairs[pair], parts, inside=True, transposed=transposed)
+def config_of(number: int, p: Problem, units: int) -> TensorConfig:
+    tile, parts, pair, transposed = table(units)[0][number]
+    return TensorConfig(tile, [*product(*options(p))][pair], parts, inside=True, transposed=transposed)
 
 
-def takes(p: Problem) -> bool:
+def takes(p: Problem, f: Figures) -> bool:
     """One k is one line of N, which transposed would be as many lines of one element."""
-    few = min(p.m, p.n) <= FEW_INSIDE[-1].cols
+    few = min(p.m, p.n) <= MOST_COLUMNS
     return p.k > 1 and not p.unrounded and (few or -(-p.m // SQUARE) * -(-p.n // SQUARE) <= MOST_SQUARES)
 
 
-def _given(given: Row, p: Problem) -> Row:
-    m_across, n_across = along_columns(p.layout_m, p.m, p.k), not along_columns(p.layout_n, p.k, p.n)
-    return (*given[:9], m_across, n_across, *given[11:])
+def passes(row: Row, given: Row) -> int:
+    """One to move operands."""
+    return int(given[PAIRS_FROM + EACH_PAIR * int(row[3]) + MOVES])
 
 
-def tables(pairs: list[tuple[str, str]], given: Row, p: Problem) -> list[Table]:
-    """What it takes of a product, if anything."""
-    if not takes(p):
-        return []
-    places, rows = table(int(given[3]))
-    return [Table(expected, rows, _given(given, p), lambda number: config_of(places[number], pairs))]
+EXPECTED = Formula(expected, given_of, takes, passes)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from math import erf
+from math import erf, sqrt
+from typing import NamedTuple
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import Table
 from tilewise.kernels.coefficients import Numbers, coefficients
+from tilewise.kernels.family import Searched
 from tilewise.kernels.shared.groups import expected_tiles
-from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKED, REALIGNED, along_columns
+from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKS, REALIGNS, ROUTES, along_columns
 from tilewise.kernels.shared.residency import rounded_up
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes
+from tilewise.kernels.wgmma_gemm.wgmma_half.alignment_classes import classes_of, depth_of, sorted_bytes, takes_lines
 from tilewise.kernels.wgmma_gemm.wgmma_half.batched import FIGURES as OF_STACKS
 from tilewise.kernels.wgmma_gemm.wgmma_half.batched import moving_seconds, phase_seconds, tile_seconds, whole_seconds
-from tilewise.kernels.wgmma_gemm.wgmma_half.routes import lines_touched, moved_bytes, route
+from tilewise.kernels.wgmma_gemm.wgmma_half.routes import first_route, lines_touched, moved_bytes
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     DEPTH,
     NARROWED,
@@ -24,21 +26,21 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     TILES,
     TensorConfig,
     TensorTile,
+    boxes,
     store_of,
-    takes_boxes,
 )
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 # Fitted beside those of stacks.
 FIGURES: Numbers = coefficients("wgmma_half groups")
 NARROW = 128  # along k, tiles of more columns store as long as they multiply
-HEIGHTS = tuple(dict.fromkeys(tile.rows for tile in TILES))
+HEIGHTS = 128, 192, 64  # of tiles
 # What is given of heights; and of operands as they are, or N by classes: phases (0: not so), lines of memory that a
-# tile's rows of M and N lie in, seconds that a column's sums are moved between classes, and operands before.
-DOWN_FROM, FORMS_FROM, EACH_FORM = 9, 9 + len(HEIGHTS), 5
+# tile's rows of M and N lie in, seconds that a column's sums are moved between classes, and operands before, and
+# whether these are.
+DOWN_FROM, FORMS_FROM, EACH_FORM, MOVES = 9, 9 + len(HEIGHTS), 6, 5
 
 
-@Formula
 def expected(row: Row, given: Row) -> float:
     """Tiles of a multiprocessor one after the other, beside the bytes; then what comes before and after."""
     n, units, by_rows = int(given[0]), given[1], given[2] > 0.0
@@ -98,48 +100,94 @@ def _table() -> tuple[tuple[TensorTile, ...], Rows]:
     return tuple(tile for tile, _ in tiles), Rows(rows)
 
 
-def tables(p: Problem, machine: Machine) -> list[Table]:
-    tiles, rows = _table()
-    routes, by_classes = _routes(p), (DEINTERLEAVED, BY_CLASSES)
+class Figures(NamedTuple):
+    """What times depend on besides sizes: a kind of groups on a card."""
 
-    def config(number: int) -> TensorConfig:
-        return TensorConfig(tiles[number], by_classes if rows.rows[number][3] else routes)
-
-    return [Table(expected, rows, _given(p, machine, routes), config)]
-
-
-def _routes(p: Problem) -> tuple[str, str]:
-    """Groups begin at any row, which the copy engine can do across lines, not along them."""
-    assert p.groups is not None
-    for_m, for_n = route(p.layout_m, p.m, p.k, p.dtype_m, p.dtype), route(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
-    return PACKED if p.groups.along == "rows" and along_columns(p.layout_m, p.m, p.k) else for_m, for_n
+    units: int  # multiprocessors
+    bandwidth: float  # bytes a second
+    rate: float  # steps a second of a multiprocessor's tensor cores
+    by_rows: bool  # groups along rows; else along k
+    converted_m: bool  # the operand is of another dtype than the product
+    converted_n: bool
+    n_by_classes: bool  # lines of N may come by alignment classes
 
 
-def _given(p: Problem, machine: Machine, routes: tuple[str, str]) -> Row:
-    """What all rows share."""
-    groups, memory, sides = (
-        p.groups,
-        machine.bandwidth * OF_STACKS.memory,
-        ((p.layout_m, p.m, p.k), (p.layout_n, p.k, p.n)),
-    )
-    assert groups is not None
-    by_rows = groups.along == "rows"
-    touched = [lines_touched(how, *side) for how, side in zip(routes, sides, strict=True)]
-    moved = sum(moved_bytes(*x, p) for how, x in zip(routes, sides, strict=True) if how in (REALIGNED, PACKED))
-    phases = -(-(p.k if by_rows else math.ceil(p.k / groups.count)) // DEPTH)
-    numbers: list[float] = [max(1, phases), *touched, 0.0, moving_seconds(moved, memory)]
-    if alignment_classes.takes(p):
-        classes, deep = alignment_classes.classes_of(p.layout_n.row), alignment_classes.depth_of(p)
-        apart = (classes - 1) * OF_STACKS.moved_column
-        numbers += [-(-deep // DEPTH), 1, 2, apart, moving_seconds(alignment_classes.moved_bytes(p), memory)]
-    else:
-        numbers += [0.0] * EACH_FORM
-    down = [expected_tiles(p, tall) if by_rows else p.members * -(-p.m // tall) for tall in (64, *HEIGHTS)]
-    return (
-        p.n, machine.units, by_rows, down[0], machine.tensor_rate(p.dtype.name) / machine.units,
-        takes_boxes(p.layout_p, p.m, p.n), not along_columns(p.layout_n, p.k, p.n), math.sqrt(groups.count),
-        p.least_bytes / memory, *down[1:], *numbers,
+def figures_of(p: Problem, machine: Machine) -> Figures:
+    by_rows, rate = p.groups is not None and p.groups.along == "rows", machine.tensor_rate(p.dtype.name) / machine.units
+    converted = p.dtype_m != p.dtype, p.dtype_n != p.dtype
+    return Figures(
+        machine.units, machine.bandwidth, rate, by_rows, *converted, alignment_classes.takes_kind(p)
     )  # fmt: skip
+
+
+def route_of_m(p: Problem, by_rows: bool, converted: bool) -> int:
+    """Groups begin at any row, which the copy engine can do across lines, not along them."""
+    if by_rows and along_columns(p.layout_m, p.m, p.k):
+        return PACKS
+    return first_route(p.layout_m, p.m, p.k, converted)
+
+
+def can_take(p: Problem, by_rows: bool, converted_m: bool, converted_n: bool) -> bool:
+    """Groups along k only of operands whose rows are contiguous."""
+    if p.k == 0 or by_rows:
+        return p.k > 0
+    m, n = first_route(p.layout_m, p.m, p.k, converted_m), first_route(p.layout_n, p.k, p.n, converted_n)
+    rows = along_columns(p.layout_m, p.m, p.k) and not along_columns(p.layout_n, p.k, p.n)
+    return rows and m != PACKS and n != PACKS
+
+
+def takes(p: Problem, f: Figures) -> bool:
+    return can_take(p, f.by_rows, f.converted_m, f.converted_n)
+
+
+def given_of(p: Problem, f: Figures) -> Row:
+    """What all rows share."""
+    memory, phases = f.bandwidth * OF_STACKS.memory, -(-p.k // DEPTH)
+    if f.by_rows == 0:
+        each = -(-p.k // p.group_count)
+        phases = -(-each // DEPTH)
+    m, n = route_of_m(p, f.by_rows, f.converted_m), first_route(p.layout_n, p.k, p.n, f.converted_n)
+    moved = moved_bytes(m, p.layout_m, p.m, p.k, p.own_m) + moved_bytes(n, p.layout_n, p.k, p.n, p.own_n)
+    return (
+        p.n, f.units, f.by_rows, rows_of_tiles(p, f, 64), f.rate,
+        boxes(p.layout_p, p.m, p.n, 0, p.layout_p.alignment), not along_columns(p.layout_n, p.k, p.n),
+        sqrt(p.group_count), p.least_bytes / memory, rows_of_tiles(p, f, 128), rows_of_tiles(p, f, 192),
+        rows_of_tiles(p, f, 64), max(1, phases), lines_touched(m, p.layout_m, p.m, p.k),
+        lines_touched(n, p.layout_n, p.k, p.n), 0.0, moving_seconds(moved, memory), m >= REALIGNS or n >= REALIGNS,
+        *by_classes(p, f, memory),
+    )  # fmt: skip
+
+
+def by_classes(p: Problem, f: Figures, memory: float) -> Row:
+    """What is given of N by classes."""
+    if not (f.n_by_classes and takes_lines(p)):
+        return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    apart = (classes_of(p.layout_n.row) - 1) * OF_STACKS.moved_column
+    return -(-depth_of(p) // DEPTH), 1, 2, apart, moving_seconds(sorted_bytes(p), memory), 1
+
+
+def rows_of_tiles(p: Problem, f: Figures, tall: int) -> float:
+    return expected_tiles(p, tall) if f.by_rows else float(p.members * -(-p.m // tall))
+
+
+def passes(row: Row, given: Row) -> int:
+    """One to move operands."""
+    return int(given[FORMS_FROM + EACH_FORM * int(row[3]) + MOVES])
+
+
+EXPECTED = Formula(expected, given_of, takes, passes)
+
+
+def searched(p: Problem, machine: Machine) -> list[Searched]:
+    (tiles, rows), figures = _table(), figures_of(p, machine)
+
+    def config(number: int, problem: Problem) -> TensorConfig:
+        m = route_of_m(problem, bool(figures.by_rows), figures.converted_m)
+        n = first_route(problem.layout_n, problem.k, problem.n, figures.converted_n)
+        routes = (DEINTERLEAVED, BY_CLASSES) if rows.rows[number][3] else (ROUTES[m], ROUTES[n])
+        return TensorConfig(tiles[number], routes)
+
+    return [Searched(EXPECTED, rows, figures, config)]
 
 
 def waves_of(config: TensorConfig, problem: Problem, units: int) -> int:

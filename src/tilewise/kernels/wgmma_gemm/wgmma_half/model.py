@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from tilewise.core.machine import Machine
 from tilewise.core.problem import Problem
-from tilewise.kernels.by_configs import Table, chosen, fastest, preferring_measured, timed, tuned_class
+from tilewise.kernels.by_configs import Table, chosen, fastest, preferring_measured, tables_for, timed, tuned_class
 from tilewise.kernels.capabilities import Condition
-from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
+from tilewise.kernels.family import Searched
+from tilewise.kernels.shared.layouts import AS_IT_IS
 from tilewise.kernels.wgmma_gemm.wgmma_half import batched, cluster_split_k, grouped, single, table
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import route
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TensorConfig, fixed_parts
+from tilewise.system.machine_code import Formula
 
 KERNEL = "wgmma_half"
 IDEA = "tiles stream in by the copy engine, warpgroups multiply them on tensor cores"
@@ -21,14 +23,9 @@ def _stores_unrounded(p: Problem) -> bool:
 
 
 def _groups(p: Problem) -> bool:
-    if p.groups is None:
-        return True
-    if p.unrounded or not p.k:
-        return False
-    sides = (p.layout_m, p.m, p.k, p.dtype_m), (p.layout_n, p.k, p.n, p.dtype_n)
-    packed = PACKED in [route(layout, rows, cols, dtype, p.dtype) for layout, rows, cols, dtype in sides]
-    rows = along_columns(p.layout_m, p.m, p.k) and not along_columns(p.layout_n, p.k, p.n)
-    return p.groups.along == "rows" or (rows and not packed)
+    by_rows = p.groups is not None and p.groups.along == "rows"
+    able = not p.unrounded and grouped.can_take(p, by_rows, p.dtype_m != p.dtype, p.dtype_n != p.dtype)
+    return p.groups is None or able
 
 
 UNROUNDED = Condition(_stores_unrounded, "keeps unrounded sums in rows that start on 8 bytes")
@@ -47,25 +44,36 @@ def configs(problem: Problem, machine: Machine) -> list[TensorConfig]:
     return [config for config, _ in timed(tables(problem, machine))]
 
 
+SINGLE = Formula(single.expected, table.given_of, passes=table.passes)
+STACK = Formula(batched.expected, batched.given_of, passes=batched.passes)
+
+
 def takes_symmetric(p: Problem) -> bool:
     """Whether the upper tiles may be all that is computed: not where a row's bits must not depend on its place."""
     return p.symmetric and not p.unrounded and p.reproducible is None
 
 
-def tables(p: Problem, machine: Machine) -> list[Table]:
-    """The configurations of a single product, of a stack, or of groups."""
+def searched(p: Problem, machine: Machine) -> list[Searched]:
+    """The configurations of single products, of stacks, or of groups."""
     if p.groups:
-        return grouped.tables(p, machine)
-    alike = single if p.members == 1 else batched
-    pairs, given = (table.given_of if p.members == 1 else batched.given_of)(p, machine)
-    made = []
+        return grouped.searched(p, machine)
+    figures, inside, made = table.figures_of(p, machine), cluster_split_k.EXPECTED, list[Searched]()
     for places, rows in (table.table(), *([table.symmetric_table()] if takes_symmetric(p) else [])):
 
-        def config(number: int, places: tuple[table.Place, ...] = places) -> TensorConfig:
-            return table.config_of(places[number], pairs, p, machine)
+        def config(number: int, problem: Problem, places: tuple[table.Place, ...] = places) -> TensorConfig:
+            return table.config_of(places[number], problem, machine)
 
-        made.append(Table(alike.expected, rows, given, config))
-    return made + cluster_split_k.tables(pairs, given, p) if p.members == 1 else made
+        made.append(Searched(SINGLE if p.members == 1 else STACK, rows, figures, config))
+    if p.members == 1:
+        rows = cluster_split_k.table(machine.units)[1]
+        made.append(
+            Searched(inside, rows, figures, lambda number, p: cluster_split_k.config_of(number, p, machine.units))
+        )
+    return made
+
+
+def tables(p: Problem, machine: Machine) -> list[Table]:
+    return tables_for(searched(p, machine), p)
 
 
 def best_config(problem: Problem, machine: Machine) -> tuple[float, TensorConfig]:

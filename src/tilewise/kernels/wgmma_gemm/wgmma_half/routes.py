@@ -7,62 +7,75 @@ between its elements, or of another dtype, is packed.
 
 from __future__ import annotations
 
-import math
-from functools import lru_cache
-
 from tilewise.algebra.dtypes import DType
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.shared.layouts import (
-    AS_IT_IS,
-    BY_CLASSES,
+    CLASSED,
     LONGEST_LINE,
-    PACKED,
-    REALIGNED,
+    NO_ROUTE,
+    PACKS,
+    REALIGNS,
+    ROUTES,
+    STAYS,
     along_columns,
-    contiguous_lines,
+    has_lines,
+    lead_of,
 )
 from tilewise.kernels.transforms.realign import realigned_bytes
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import CLASSES, DEPTH
 
 
+def first_route(layout: Layout, rows: int, cols: int, converted: bool) -> int:
+    """How an operand reaches the kernel if nothing better is known."""
+    by_columns = along_columns(layout, rows, cols)
+    if converted or not has_lines(layout, rows, cols) or (rows if by_columns else cols) > LONGEST_LINE:
+        return PACKS
+    lead = lead_of(layout, rows, cols)
+    whole = ((cols if by_columns else rows) <= 1 or lead % 8 == 0 <= lead) and layout.alignment >= 16
+    return STAYS if whole and layout.step % 8 == 0 and not layout.backward else REALIGNS
+
+
+def second_route(layout: Layout, rows: int, cols: int, first: int, may_be_classed: bool) -> int:
+    """How it can reach it, too: lines that straddle 128 bytes cost the copy engine twice."""
+    count = cols if along_columns(layout, rows, cols) else rows
+    if first == STAYS and count > 1 and lead_of(layout, rows, cols) % DEPTH:
+        return REALIGNS
+    return CLASSED if first == REALIGNS and may_be_classed else NO_ROUTE
+
+
+def may_be_classed(p: Problem) -> bool:
+    """Whether rows of M may come by alignment classes."""
+    by_rows = not along_columns(p.layout_m, p.m, p.k) and not along_columns(p.layout_n, p.k, p.n)
+    return by_rows and p.axes == 0 and p.m >= CLASSES and not p.unrounded
+
+
 def route(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -> str:
-    """How an operand reaches the kernel if nothing better is known: `as it is`, `realigned` or `packed`."""
-    lines = contiguous_lines(layout, rows, cols)
-    if lines is None or dtype != wanted or lines[1] > LONGEST_LINE:
-        return PACKED
-    count, _, lead = lines
-    whole = (count <= 1 or lead % 8 == 0 <= lead) and layout.alignment >= 16
-    if layout.stack:
-        whole = whole and all(stride % 8 == 0 <= stride for stride in layout.stack)
-    return AS_IT_IS if whole else REALIGNED
+    """`first_route` by its name."""
+    return ROUTES[first_route(layout, rows, cols, dtype != wanted)]
 
 
-@lru_cache(maxsize=64)
-def options(problem: Problem) -> tuple[list[str], list[str]]:
+def options(p: Problem) -> tuple[list[str], list[str]]:
     """How M and how N can reach the kernel."""
-    m, k, n = problem.m, problem.k, problem.n
-    for_m = [route(problem.layout_m, m, k, problem.dtype_m, problem.dtype)]
-    for_n = [route(problem.layout_n, k, n, problem.dtype_n, problem.dtype)]
-    lines_m, lines_n = contiguous_lines(problem.layout_m, m, k), contiguous_lines(problem.layout_n, k, n)
-    for how, lines in ((for_m, lines_m), (for_n, lines_n)):
-        if how == [AS_IT_IS] and lines and lines[0] > 1 and lines[2] % DEPTH:
-            how.append(REALIGNED)  # lines that straddle 128 bytes cost the copy engine twice
-    by_rows = not along_columns(problem.layout_m, m, k) and not along_columns(problem.layout_n, k, n)
-    if for_m == [REALIGNED] and by_rows and not problem.stack and m >= CLASSES and not problem.unrounded:
-        for_m.append(BY_CLASSES)
+    m = first_route(p.layout_m, p.m, p.k, p.dtype_m != p.dtype)
+    n = first_route(p.layout_n, p.k, p.n, p.dtype_n != p.dtype)
+    of_m = m, second_route(p.layout_m, p.m, p.k, m, may_be_classed(p))
+    of_n = n, second_route(p.layout_n, p.k, p.n, n, False)
+    for_m, for_n = ([ROUTES[how] for how in routes if how != NO_ROUTE] for routes in (of_m, of_n))
     return for_m, for_n
 
 
-def moved_bytes(layout: Layout, rows: int, cols: int, problem: Problem) -> int:
-    """What a copy of an operand on boundaries reads and writes; an axis it is broadcast over counts once."""
-    lines, length, _ = contiguous_lines(layout, rows, cols) or (rows, cols, cols)
-    stack = problem.stack if len(layout.stack) == len(problem.stack) else problem.stack_n
-    own = math.prod(extent for extent, stride in zip(stack, layout.stack, strict=True) if stride) if stack else 1
-    return own * (2 * rows * cols + lines * realigned_bytes(2 * length))
+def moved_bytes(how: int, layout: Layout, rows: int, cols: int, members: int) -> int:
+    """What a copy of an operand on boundaries reads and writes, if its route needs one."""
+    if how < REALIGNS:
+        return 0
+    of_columns = along_columns(layout, rows, cols) and has_lines(layout, rows, cols)
+    lines, length = cols if of_columns else rows, rows if of_columns else cols
+    return members * (2 * rows * cols + lines * realigned_bytes(2 * length))
 
 
-def lines_touched(how: str, layout: Layout, rows: int, cols: int) -> int:
+def lines_touched(how: int, layout: Layout, rows: int, cols: int) -> int:
     """128-byte lines of memory that a tile's row of 128 bytes lies in."""
-    lines = contiguous_lines(layout, rows, cols)
-    straddles = how == AS_IT_IS and lines is not None and lines[2] % DEPTH and DEPTH % lines[2]
-    return 2 if straddles else 1
+    if how != STAYS:
+        return 1
+    lead = lead_of(layout, rows, cols)
+    return 2 if lead % DEPTH and DEPTH % lead else 1

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from math import log2, sqrt
 
-from tilewise.core.machine import Machine
-from tilewise.core.problem import Problem
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.residency import HELD, UNITS, crowded, parts_of
 from tilewise.kernels.shared.triangle import tiles_in_classes, upper_tiles
@@ -27,7 +25,7 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     TRANSPOSED_OUT,
     store_of,
 )
-from tilewise.system.machine_code import INFINITE, Formula, Row
+from tilewise.system.machine_code import INFINITE, Row
 
 FIGURES: Numbers = coefficients("wgmma_half")
 STORES = len(LEAVES)
@@ -44,7 +42,7 @@ GROUP = 16  # rows of tiles that are walked together, as the kernel has it
 PAIRS = 4  # of routes at most
 STORES_FROM, BESIDE_AT, SERIAL_AT = 9, 19, 20  # where a row's stores begin, and what stands behind them;
 SERIAL_SECONDS = 0.3e-6  # between two parts of k of a tile, while its tensor cores wait (assumed)
-PAIRS_FROM, EACH_PAIR = 15, 8  # and what is given of each pair of routes
+PAIRS_FROM, EACH_PAIR, MOVES = 17, 9, 8  # what is given of each pair of routes; and there, whether operands are moved
 
 
 def transposed_columns(m: int) -> int:
@@ -126,7 +124,6 @@ def covers_more(m: int, n: int, rows: int, cols: int, cluster: int, beside: int)
     return 1 if rows > tall or cols > broad or idle else 0
 
 
-@Formula
 def expected(row: Row, given: Row) -> float:
     """Waves of tiles beside the bytes, which hinder each other where both take as long; the card's heat; the start; and
     what comes before and after. `table.py` makes the rows and says what is given."""
@@ -187,14 +184,3 @@ def expected(row: Row, given: Row) -> float:
         work = max(work, edge_cols * given[at + 6] + edge_rows * given[at + 7]) + FIGURES.edge
     work += given[at + 3] + (FIGURES.classes if by_classes else 0.0)
     return work + (FIGURES.gather + 8 * parts * m * n / given[13]) if parts > 1 else work
-
-
-def passing_seconds(problem: Problem, touched: tuple[int, int], machine: Machine) -> float:
-    """The fourth power of the seconds that the memory needs, where a tile's rows of M and N lie in so many lines."""
-    p = problem
-    more = p.m * p.k * (touched[0] - 1) + p.k * p.n * (touched[1] - 1)
-    return ((p.least_bytes + FIGURES.straddling * 2 * more) / (machine.bandwidth * FIGURES.memory)) ** 4
-
-
-def moving_seconds(moved: int, machine: Machine) -> float:
-    return FIGURES.copy + moved / (machine.bandwidth * FIGURES.copying) if moved else 0.0

@@ -3,35 +3,64 @@ given of a product, and which way a row stands for."""
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
 from tilewise.core.machine import Machine
-from tilewise.core.problem import Layout, Problem
-from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKED, REALIGNED, along_columns
-from tilewise.kernels.shared.residency import parts_of
+from tilewise.core.problem import Problem
+from tilewise.kernels.shared.layouts import (
+    BY_CLASSES,
+    CLASSED,
+    DEINTERLEAVED,
+    NO_ROUTE,
+    PACKS,
+    REALIGNS,
+    along_columns,
+)
+from tilewise.kernels.shared.residency import parts_of, rounded_up
 from tilewise.kernels.shared.triangle import tiles_in_classes
 from tilewise.kernels.wgmma_gemm.wgmma_half import alignment_classes, single
-from tilewise.kernels.wgmma_gemm.wgmma_half.routes import lines_touched, moved_bytes, options
-from tilewise.kernels.wgmma_gemm.wgmma_half.single import CUT, EDGED, N_BY_CLASSES, PAIRS, SYMMETRIC, TRANSPOSED, WHOLE
+from tilewise.kernels.wgmma_gemm.wgmma_half.routes import (
+    first_route,
+    lines_touched,
+    may_be_classed,
+    moved_bytes,
+    options,
+    second_route,
+)
+from tilewise.kernels.wgmma_gemm.wgmma_half.single import (
+    CUT,
+    EACH_PAIR,
+    EDGED,
+    FIGURES,
+    MOVES,
+    N_BY_CLASSES,
+    PAIRS,
+    PAIRS_FROM,
+    SYMMETRIC,
+    TRANSPOSED,
+    WHOLE,
+)
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import (
     CLASSES,
     DEPTH,
+    DOTS,
     FEW,
     LEAST_PHASES,
     LEAVES,
     STORES,
+    SUMS,
     TRANSPOSED_ROWS,
     TensorConfig,
     TensorTile,
+    boxes,
+    edge_form,
     fixed_parts,
-    takes_boxes,
 )
 from tilewise.system.machine_code import Row, Rows
 
-MOVED = (REALIGNED, PACKED)
+MORE_THAN, NO_MORE_THAN = FEW
 THIN = 1  # rows or columns beyond whole tiles that `thin_edges.cuh` makes in the background
 NO_EDGES = 2  # more than any tile has
 DOTS_TRIP_SECONDS, SUMS_TRIP_SECONDS = 1.2e-6, 4e-6  # to L2 and back, while everybody asks
@@ -80,70 +109,96 @@ def _row(tile: TensorTile, pair: int, form: int, stores: frozenset[str], by_clas
     )  # fmt: skip
 
 
-def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
-    """The pairs of routes, and what all rows share."""
-    m, k, n, units = p.m, p.k, p.n, machine.units
-    for_m, for_n = options(p)
-    pairs = [(how_m, how_n) for how_m in for_m for how_n in for_n]
-    boxed, plain = takes_boxes(p.layout_p, m, n), not (p.accumulate or p.unrounded)
-    transposed = may_be_transposed(p)
-    edged, demand = n % 64 == THIN, NO_EDGES
-    if (edged or m % 64 == THIN) and plain and not p.stack:
+class Figures(NamedTuple):
+    """What times depend on besides sizes: a kind of product on a card."""
+
+    units: int  # multiprocessors
+    bandwidth: float  # bytes a second
+    rate: float  # steps a second of a multiprocessor's tensor cores
+    converted_m: bool  # the operand is of another dtype than the product
+    converted_n: bool
+    fused: bool  # an epilogue is applied
+    n_by_classes: bool  # lines of N may come by alignment classes
+
+
+def figures_of(p: Problem, machine: Machine) -> Figures:
+    rate, converted = machine.tensor_rate(p.dtype.name) / machine.units, (p.dtype_m != p.dtype, p.dtype_n != p.dtype)
+    by_classes = alignment_classes.takes_kind(p)
+    return Figures(machine.units, machine.bandwidth, rate, *converted, bool(p.epilogue), by_classes)
+
+
+def given_of(p: Problem, f: Figures) -> Row:
+    """What all rows share; at last four pairs of routes, as far as there are so many."""
+    m = first_route(p.layout_m, p.m, p.k, f.converted_m)
+    n = first_route(p.layout_n, p.k, p.n, f.converted_n)
+    other_m = second_route(p.layout_m, p.m, p.k, m, may_be_classed(p))
+    other_n = second_route(p.layout_n, p.k, p.n, n, False)
+    edged, demand = p.n % 64 == THIN, NO_EDGES
+    if (edged or p.m % 64 == THIN) and not (p.accumulate or p.unrounded) and p.axes == 0:
         demand = 1
-    numbers: list[float] = []
-    of_m = {how: coming(how, p.layout_m, m, k, p) for how in for_m}
-    of_n = {how: coming(how, p.layout_n, k, n, p) for how in for_n}
-    for how_m, how_n in pairs:
-        (lines_m, moved_m), (lines_n, moved_n) = of_m[how_m], of_n[how_n]
-        touched, moved = (lines_m, lines_n), moved_m + moved_n
-        packed = how_m == PACKED or how_n == PACKED
-        edges = edge_seconds(p, (how_m, how_n), machine) if demand < NO_EDGES and not packed else (0.0, 0.0)
-        numbers += (
-            *touched, single.passing_seconds(p, touched, machine), single.moving_seconds(moved, machine),
-            how_m == BY_CLASSES, packed, *edges,
-        )  # fmt: skip
-    return pairs, (
-        m, n, -(-k // DEPTH), units, len(pairs), transposed, p.accumulate and not p.unrounded, not p.unrounded, demand,
-        boxed, edged and takes_boxes(p.layout_p, m, n, THIN), p.unrounded,
-        machine.tensor_rate(p.dtype.name) / units, machine.bandwidth * single.FIGURES.gathering_share,
-        fixed_parts(p, units), *numbers,
+    pairs = (1 if other_m == NO_ROUTE else 2) * (1 if other_n == NO_ROUTE else 2)
+    m_across, n_across = along_columns(p.layout_m, p.m, p.k), not along_columns(p.layout_n, p.k, p.n)
+    return (
+        p.m, p.n, -(-p.k // DEPTH), f.units, pairs, may_be_transposed(p, f.fused), p.accumulate and not p.unrounded,
+        not p.unrounded, demand, boxes(p.layout_p, p.m, p.n, 0, p.layout_p.alignment),
+        edged and boxes(p.layout_p, p.m, p.n, THIN, p.layout_p.alignment), p.unrounded, f.rate,
+        f.bandwidth * FIGURES.gathering_share, fixed_parts(p, f.units), m_across, n_across,
+        *numbers_of(p, f, m, n, demand),
+        *numbers_of(p, f, other_m if other_n == NO_ROUTE else m, n if other_n == NO_ROUTE else other_n, demand),
+        *numbers_of(p, f, NO_ROUTE if other_n == NO_ROUTE else other_m, n, demand),
+        *numbers_of(p, f, other_m, other_n, demand),
     )  # fmt: skip
 
 
-def coming(how: str, layout: Layout, rows: int, cols: int, p: Problem) -> tuple[int, int]:
-    """Lines of memory that a tile's row of an operand lies in, and the bytes that are moved before."""
-    return lines_touched(how, layout, rows, cols), moved_bytes(layout, rows, cols, p) if how in MOVED else 0
+def numbers_of(p: Problem, f: Figures, m: int, n: int, demand: int) -> Row:
+    """Of a pair of routes: lines of memory that a tile's rows of M and N lie in; the fourth power of the seconds that
+    the memory needs, and seconds that operands are moved before; whether M comes by classes, one is packed; seconds of
+    thin edges of columns and rows; whether one is moved."""
+    if m == NO_ROUTE or n == NO_ROUTE:
+        return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    lines_m, lines_n = lines_touched(m, p.layout_m, p.m, p.k), lines_touched(n, p.layout_n, p.k, p.n)
+    more = p.m * p.k * (lines_m - 1) + p.k * p.n * (lines_n - 1)
+    passing = ((p.least_bytes + FIGURES.straddling * 2 * more) / (f.bandwidth * FIGURES.memory)) ** 4
+    moved = moved_bytes(m, p.layout_m, p.m, p.k, p.own_m) + moved_bytes(n, p.layout_n, p.k, p.n, p.own_n)
+    moving = FIGURES.copy + moved / (f.bandwidth * FIGURES.copying) if moved else 0.0
+    cols, rows, packed = 0.0, 0.0, m == PACKS or n == PACKS
+    if demand < NO_EDGES and not packed:
+        both = m == REALIGNS and n == REALIGNS
+        m_along, n_along = not along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
+        cols = edge_seconds(edge_form(THIN, m_along, n_along, both), p.m, p.k, f.units)
+        rows = edge_seconds(edge_form(THIN, n_along, m_along, both), p.n, p.k, f.units)
+    return lines_m, lines_n, passing, moving, m == CLASSED, packed, cols, rows, m >= REALIGNS or n >= REALIGNS
 
 
-def may_be_transposed(p: Problem) -> bool:
+def passes(row: Row, given: Row) -> int:
+    """One to move operands, one to add up the parts of k."""
+    moves = int(given[PAIRS_FROM + EACH_PAIR * int(row[3]) + MOVES])
+    return moves + (1 if row[4] == CUT else 0)
+
+
+def may_be_transposed(p: Problem, fused: bool) -> bool:
     """Whether a few hundred rows may be a tile's columns."""
-    if p.k < 2 or not FEW[0] < p.m <= FEW[1] or p.accumulate or p.unrounded or p.epilogue:
+    if p.k < 2 or not MORE_THAN < p.m <= NO_MORE_THAN or p.accumulate or p.unrounded or fused:
         return False
-    return takes_boxes(p.layout_p, p.m, p.n) and not along_columns(p.layout_m, p.m, p.k)
+    return boxes(p.layout_p, p.m, p.n, 0, p.layout_p.alignment) and not along_columns(p.layout_m, p.m, p.k)
 
 
-def edge_seconds(p: Problem, routes: tuple[str, str], machine: Machine) -> tuple[float, float]:
-    """Of a thin edge of columns and of rows, in the background: trips to L2, one after the other. Dot products take 32
-    lines and 256 of k a trip, sums over lines 32 columns and 144 of k, and wait longer for so many short pieces. Of
-    planes little is left."""
-    m_along_k, n_along_k = not along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
-    config = TensorConfig(TensorTile(128, 256), routes, edge_rows=THIN, edge_cols=THIN)
-    made = []
-    for form, extent in zip(config.edge_forms(m_along_k, n_along_k) or (), (p.m, p.n), strict=True):
-        seconds = 0.0
-        if form == "dots":
-            seconds = math.ceil(extent / 32 * 8 / 3 / machine.units) * math.ceil(p.k / 256) * DOTS_TRIP_SECONDS
-        elif form == "sums":
-            seconds = math.ceil(extent / 32 / machine.units) * math.ceil(p.k / 144) * SUMS_TRIP_SECONDS
-        made.append(seconds)
-    return made[0], made[1]
+def edge_seconds(form: int, extent: int, k: int, units: int) -> float:
+    """Of a thin edge of so many cells, in the background: trips to L2, one after the other. Dot products take 32 lines
+    and 256 of k a trip, sums over lines 32 columns and 144 of k, and wait longer for so many short pieces. Of planes
+    little is left."""
+    if form == DOTS:
+        return rounded_up(extent / 32 * 8 / 3 / units) * -(-k // 256) * DOTS_TRIP_SECONDS
+    if form == SUMS:
+        return rounded_up(extent / 32 / units) * -(-k // 144) * SUMS_TRIP_SECONDS
+    return 0.0
 
 
-def config_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: Machine) -> TensorConfig:
+def config_of(place: Place, p: Problem, machine: Machine) -> TensorConfig:
     tile, pair, form = place
     if form == N_BY_CLASSES:
         return TensorConfig(tile, (DEINTERLEAVED, BY_CLASSES))
-    routes = pairs[pair]
+    routes = [*product(*options(p))][pair]
     if form == SYMMETRIC:
         return TensorConfig(tile, routes, symmetric=True)
     if form == TRANSPOSED:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tilewise.core.plan import Geometry
-from tilewise.core.problem import Layout, Problem
+from tilewise.core.problem import Layout, Problem, row_lead
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKED, REALIGNED
 from tilewise.kernels.shared.residency import UNIT_SHARED, rooms
 from tilewise.kernels.shared.triangle import tiles_in_classes, upper_tiles
@@ -262,14 +262,8 @@ class TensorConfig:
         if not self.edge_rows and not self.edge_cols:
             return None
         both = self.routes == (REALIGNED, REALIGNED)
-
-        def form(count: int, along: bool, other: bool) -> str:
-            if not count:
-                return "nothing"
-            summed = both and count == 1 and (other or not along)  # on the way there are registers for one edge
-            return "planes" if summed else "dots" if along else "sums"
-
-        return form(self.edge_cols, m_along_k, n_along_k), form(self.edge_rows, n_along_k, m_along_k)
+        of_cols = edge_form(self.edge_cols, m_along_k, n_along_k, both)
+        return EDGE_FORMS[of_cols], EDGE_FORMS[edge_form(self.edge_rows, n_along_k, m_along_k, both)]
 
     def tiles(self, m: int, n: int) -> int:
         """Cluster tiles of P that are computed, thin edges apart."""
@@ -304,6 +298,20 @@ class TensorConfig:
         return LEAVES[store_of(BY_CLASSES in self.routes, boxed, wide, waves, phases)]
 
 
+EDGE_FORMS = "nothing", "planes", "dots", "sums"  # how thin edges are made,
+NOTHING, PLANES, DOTS, SUMS = range(4)  # by numbers
+
+
+def edge_form(count: int, along: bool, other: bool, both: bool) -> int:
+    """Of an edge of so many rows or columns; whether this operand lies along k, and the other one, and whether both are
+    realigned: on the way there are registers for one edge."""
+    if count == 0:
+        return NOTHING
+    if both and count == 1 and (other or not along):
+        return PLANES
+    return DOTS if along else SUMS
+
+
 def store_of(by_classes: int, boxed: float, wide: int, waves: int, phases: int) -> int:
     """How the sums of a product whose k is whole leave."""
     if boxed > 0.0 and not by_classes:
@@ -312,7 +320,7 @@ def store_of(by_classes: int, boxed: float, wide: int, waves: int, phases: int) 
 
 
 LEAST_PHASES = 4  # of a part of k
-LONG, FIXED = 64, (1, 3, 4, 8)  # phases of a k that is cut for any m, and its parts: as many as a cluster may have
+LONG = 64  # phases of a k that is cut for any m
 
 
 def fixed_parts(p: Problem, units: int) -> int:
@@ -322,15 +330,19 @@ def fixed_parts(p: Problem, units: int) -> int:
     if not p.ordered:
         return 0
     most = units // (2 * max(1, -(-p.n // 64))) if -(-p.k // DEPTH) >= LONG else 1
-    return max(parts for parts in FIXED if parts <= max(1, most))
+    return 8 if most >= 8 else 4 if most >= 4 else 3 if most >= 3 else 1  # as many as a cluster may have
 
 
 def takes_boxes(layout: Layout, m: int, n: int, edge_cols: int = 0, alignment: int | None = None) -> bool:
+    """Whether the copy engine can store P; `alignment`: of its address, if not the layout's."""
+    return boxes(layout, m, n, edge_cols, layout.alignment if alignment is None else alignment)
+
+
+def boxes(layout: Layout, m: int, n: int, edge_cols: int, alignment: int) -> bool:
     """Whether rows of P start and end on 16 bytes, so that the copy engine can store them. It writes 16 bytes at once:
     a row that ends between needs spare room behind it."""
-    lead = layout.leading_dimension(m, n)
+    lead = row_lead(layout, m, n)
     width = 0 if layout.spare and m > 1 else n - edge_cols
-    if lead is None or width % 8 or (m > 1 and lead % 8):
+    if lead < 0 or width % 8 or (m > 1 and lead % 8):
         return False
-    aligned = (layout.alignment if alignment is None else alignment) >= 16
-    return aligned and all(step % 8 == 0 <= step for step in layout.stack)
+    return alignment >= 16 and layout.step % 8 == 0 and not layout.backward
