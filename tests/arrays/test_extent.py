@@ -36,6 +36,11 @@ def test_strides_past_the_owner_are_refused():
     for shape, strides in (((3, 5000000), (32, 8)), ((4, 4), (32, 8)), ((3, 4), (-32, 8))):
         with pytest.raises(ShapeError, match=r"M is .* wrong"):
             tw.matmul(as_strided(x, shape, strides), np.ones((shape[1], 2)))
+    few = np.frombuffer(bytearray(64))
+    with pytest.raises(ShapeError, match=r"out is .* of memory that has 64: .* wrong"):
+        tw.matmul(np.ones((9, 2)), np.ones((2, 1)), out=as_strided(few, (9, 1), (8, 8)))
+    with pytest.raises(ShapeError, match=r"M is .* of memory that has 64: .* wrong"):
+        tw.matmul(as_strided(as_strided(few[1:], (3, 2), (8, 8)), (4, 4), (16, 8)), np.ones((4, 2)))
     inside = as_strided(x, (2, 2), (32, 16))
     np.testing.assert_array_equal(tw.matmul(inside, np.eye(2)), inside)
 

@@ -100,14 +100,7 @@ def check_extent(array: Array, role: str) -> None:
     if not array.size or owned(array):
         return
     low, high = byte_bounds(array)
-    owner: Any = array.base
-    while isinstance(owner, np.ndarray) and not owner.flags.owndata and owner.base is not None:
-        owner = owner.base
-    if not isinstance(owner, np.ndarray | mmap.mmap) and isinstance(getattr(owner, "base", None), np.ndarray):
-        check_extent(owner.base, role)  # as_strided keeps its source in an object of its own class
-        owner = owner.base
-        while isinstance(owner.base, np.ndarray):
-            owner = owner.base
+    owner = _owner(array)
     bounds = _bounds(owner)
     if bounds is not None and not (bounds[0] <= low and high <= bounds[1]):
         raise ShapeError(
@@ -120,6 +113,19 @@ def check_extent(array: Array, role: str) -> None:
             "this process: its address, shape or strides are wrong"
         )
     _check_file(array, owner, low, high, role)
+
+
+def _owner(array: Array) -> Any:
+    """The array or object that has the memory: views of views are followed, also through the objects that as_strided
+    keeps its sources in."""
+    owner: Any = array.base
+    while True:
+        if isinstance(owner, np.ndarray):
+            if owner.flags.owndata or owner.base is None:
+                return owner
+        elif isinstance(owner, mmap.mmap) or not isinstance(getattr(owner, "base", None), np.ndarray):
+            return owner
+        owner = owner.base
 
 
 def _bounds(owner: Any) -> tuple[int, int] | None:

@@ -103,6 +103,8 @@ def _cast(M: Any, N: Any, o: Options, keywords: dict[str, Any]) -> tuple[Any, An
         raise DtypeError(f"out must be an array, got {type(out).__name__}")
     if out is not None and out.dtype != result:
         check_cast(result, out.dtype, o.casting, "the product")
+        if not out.flags.writeable:
+            raise ShapeError("out is read-only: pass an array that can be written")
         if not np.can_cast(result, out.dtype, "same_kind"):
             o.refuse("and an out= of another kind exclude each other", "accumulate")
             keywords["out"] = None
