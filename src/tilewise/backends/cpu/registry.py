@@ -162,6 +162,8 @@ def _blocking(problem: Problem, family: CpuFamily, view: View, tile: RegisterTil
         KC = CHAIN
     if tile.vector_bytes == 64 and family is PACKED_N and view.m <= FEW_ROWS_OF_M:
         group = FEW_PANELS * NR
+    if pairs and family is PACKED_N:  # a short k: P is the cost, and is written along longer rows
+        group = max(group, NEAR // (itemsize * min(KC, problem.k)) // NR * NR)
     NC = max(1, 16384 // itemsize // NR) * NR
     if amx:
         KC, NC, group = amx_blocks(problem, rounds)
