@@ -29,7 +29,9 @@ NARROW = 2  # vectors of complex columns whose sums are in registers (1000x6x4 c
 # complex: least k, and most bytes of a row, of an N that is better read by columns (8x3353x168 complex64 took 2.2 times
 # as long)
 FAR_PAIRED, SHORT_PAIRED = 512, 2**11
-LONG = 8  # vectors of k from which `dots` is better for two complex columns
+# vectors of k from which `dots` is better for two complex columns, and for FEW_DOTTED of complex64 (300x1000x3 took 1.8
+# times as long)
+LONG, FEW_DOTTED = 8, 6
 # vectors of columns, and bytes of N, up to which `unpacked` is better for one row or two (AVX-512: 2x800x64 float32 1.5
 # times)
 FEW_VECTORS, NEAR_N = 8, 2**20
@@ -93,12 +95,13 @@ def _in_one_tile(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def _narrow(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> bool:
-    """Whether complex columns fill no more than two vectors. `dots` is better for one or two columns with a long k, and
+    """Whether complex columns fill no more than two vectors. `dots` is better for a few columns with a long k, and
     `packed` for a column-major M in memory: a row uses one element of every 64 bytes."""
     if tile.neon or tile.vector_bytes < 32 or view.n > NARROW * lanes or is_dot(view):
         return False
     if view.m_along_k:
-        return view.n > 2 or (view.n == 2 and view.k < LONG * lanes)
+        few = FEW_DOTTED if problem.dtype.itemsize == 8 else 2
+        return view.n > few or (view.n > 1 and view.k < LONG * lanes)
     near = view.m * view.k * problem.dtype.itemsize <= NEAR_M
     return near or view.k <= COLUMNS_FAR or view.m <= PAIRED_ROWS[1]
 
