@@ -16,7 +16,6 @@ from tilewise.core.problem import Layout, problem_of_shape
 from tilewise.kernels.by_configs import timed
 from tilewise.kernels.registry import family_of
 from tilewise.kernels.shared.layouts import BY_CLASSES
-from tilewise.kernels.wgmma_gemm.k_major import model as k_major
 from tilewise.kernels.wgmma_gemm.wgmma_half.routes import options
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import TILES, TensorConfig
 from tilewise.planning.choose import make_plan
@@ -84,7 +83,9 @@ def symmetric_configs(family, problem):
     if family.name == "plain":
         return [family.best(problem, describe("cuda:0"))[1]]
     if family.name == "k_major":
-        every = (config for table in k_major.tables(problem, describe("cuda:0")) for config, _ in timed([table]))
+        every = (
+            config for table in family_of("k_major").tables(problem, describe("cuda:0")) for config, _ in timed([table])
+        )
         return [config for config in every if config.symmetric]
     routes = list(product(*([how for how in each if how != BY_CLASSES] for each in options(problem))))
     return [TensorConfig(tile, both, symmetric=True) for tile, both in product(TILES, routes)]
