@@ -15,7 +15,7 @@ from math import sqrt
 from tilewise.core.problem import Problem
 from tilewise.kernels.coefficients import Numbers, coefficients
 from tilewise.kernels.shared.residency import in_waves, padded, rooms
-from tilewise.kernels.wgmma_gemm.wgmma_half.routes import options
+from tilewise.kernels.wgmma_gemm.wgmma_half.routes import routes_of
 from tilewise.kernels.wgmma_gemm.wgmma_half.single import EACH_PAIR, MOVES, PAIRS, PAIRS_FROM
 from tilewise.kernels.wgmma_gemm.wgmma_half.table import Figures, given_of
 from tilewise.kernels.wgmma_gemm.wgmma_half.tiles import FEW_INSIDE, SQUARE_INSIDE, TensorConfig, TensorTile
@@ -82,7 +82,7 @@ def table(units: int) -> tuple[tuple[tuple[TensorTile, int, int, bool], ...], Ro
 
 def config_of(number: int, p: Problem, units: int) -> TensorConfig:
     tile, parts, pair, transposed = table(units)[0][number]
-    return TensorConfig(tile, [*product(*options(p))][pair], parts, inside=True, transposed=transposed)
+    return TensorConfig(tile, routes_of(p, pair), parts, inside=True, transposed=transposed)
 
 
 def takes(p: Problem, f: Figures) -> bool:

@@ -7,6 +7,8 @@ between its elements, or of another dtype, is packed.
 
 from __future__ import annotations
 
+from itertools import product
+
 from tilewise.algebra.dtypes import DType
 from tilewise.core.problem import Layout, Problem
 from tilewise.kernels.shared.layouts import (
@@ -52,6 +54,14 @@ def may_be_classed(p: Problem) -> bool:
 def route(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -> str:
     """`first_route` by its name."""
     return ROUTES[first_route(layout, rows, cols, dtype != wanted)]
+
+
+def routes_of(p: Problem, pair: int) -> tuple[str, str]:
+    """A pair of `options` by its number, of which the first needs no second routes."""
+    if pair:
+        return [*product(*options(p))][pair]
+    m = first_route(p.layout_m, p.m, p.k, p.dtype_m != p.dtype)
+    return ROUTES[m], ROUTES[first_route(p.layout_n, p.k, p.n, p.dtype_n != p.dtype)]
 
 
 def options(p: Problem) -> tuple[list[str], list[str]]:

@@ -26,7 +26,7 @@ from tilewise.kernels.wgmma_gemm.wgmma_half.routes import (
     lines_touched,
     may_be_classed,
     moved_bytes,
-    options,
+    routes_of,
     second_route,
 )
 from tilewise.kernels.wgmma_gemm.wgmma_half.single import (
@@ -198,7 +198,7 @@ def config_of(place: Place, p: Problem, machine: Machine) -> TensorConfig:
     tile, pair, form = place
     if form == N_BY_CLASSES:
         return TensorConfig(tile, (DEINTERLEAVED, BY_CLASSES))
-    routes = [*product(*options(p))][pair]
+    routes = routes_of(p, pair)
     if form == SYMMETRIC:
         return TensorConfig(tile, routes, symmetric=True)
     if form == TRANSPOSED:
