@@ -35,7 +35,7 @@ LONG, FEW_DOTTED = 8, 6
 # vectors of columns, and bytes of N, up to which `unpacked` is better for one row or two (AVX-512: 2x800x64 float32 1.5
 # times)
 FEW_VECTORS, NEAR_N = 8, 2**20
-FAR_N = 6 * 2**20  # bytes of a complex N that up to eight rows read along its rows, as a stream
+FAR_N = 6 * 2**20  # bytes of a complex N of a long k that up to eight rows, and of any k that five, read as a stream
 COLUMNS_FAR, NEAR_M = 64, 2**20  # columns of M, and its bytes, of a column-major M beyond L2
 
 
@@ -66,7 +66,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return f"{view.n} columns of complex numbers: the sums of a few rows are in registers, and nothing is packed"
     rows = 1 if tile.neon and problem.semiring.multiplies else ROWS
     if problem.as_pairs:
-        rows = PAIRED_ROWS[tile.neon or view.k * view.n * problem.dtype.itemsize > FAR_N]
+        far = (view.k >= FAR_PAIRED or view.m == 5) and view.k * view.n * problem.dtype.itemsize > FAR_N
+        rows = PAIRED_ROWS[tile.neon or far]
     if view.m <= rows:
         thin = view.k >= TALL_K and view.n * problem.dtype.itemsize <= THIN_ROW  # `unpacked` takes it
         if problem.as_pairs:  # `dots` takes it, and `unpacked` short rows of a long N
