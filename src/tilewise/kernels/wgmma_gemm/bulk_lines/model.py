@@ -119,17 +119,21 @@ def region_of(rows: int, size: int, along: int, pitch: int, held: int) -> int:
 @lru_cache(maxsize=1024)
 def growth(pitch: int, along: bool, cores: Cores) -> int:
     """What a pitch of so many bytes over 128 grows by, in steps of 16, until a warp reads from the most banks."""
-    return min((_of_one_bank((pitch + more) % 128, along, cores), more) for more in range(0, 128, 16))[1]
+    found = of_one_bank(along, cores)
+    return min((found[(pitch + more) % 128 // cores.size], more) for more in range(0, 128, 16))[1]
 
 
-@lru_cache(maxsize=1024)
-def _of_one_bank(pitch: int, along: bool, cores: Cores) -> int:
-    """How many words of one bank a warp reads at a time, by the pitch's part that banks do not repeat in."""
-    apart, step, counts = 128 + pitch, 2 if cores.words else 4, [0] * 32
-    of_row, of_k = (apart, step * cores.size) if along else (4, step * apart)
-    for word in {(row * of_row + k * of_k) // 4 for row in range(8) for k in range(4)}:
-        counts[word % 32] += 1
-    return max(counts)
+@lru_cache(maxsize=8)
+def of_one_bank(along: bool, cores: Cores) -> tuple[int, ...]:
+    """How many words of one bank a warp reads at a time, by the elements of a pitch over 128 bytes."""
+    made, step = list[int](), 2 if cores.words else 4
+    for pitch in range(0, 128, cores.size):
+        apart, counts = 128 + pitch, [0] * 32
+        of_row, of_k = (apart, step * cores.size) if along else (4, step * apart)
+        for word in {(row * of_row + k * of_k) // 4 for row in range(8) for k in range(4)}:
+            counts[word % 32] += 1
+        made.append(max(counts))
+    return tuple(made)
 
 
 class Given(NamedTuple):
@@ -191,7 +195,7 @@ def stage_of(g: Given, tile: BulkTile, depth: int) -> Stage:
 
 
 def near(lead: int, along: bool, cores: Cores) -> bool:
-    return _of_one_bank(lead % 128, along, cores) <= MOST_CONFLICTS
+    return of_one_bank(along, cores)[lead % 128 // cores.size] <= MOST_CONFLICTS
 
 
 @lru_cache(maxsize=256)
