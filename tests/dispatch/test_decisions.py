@@ -92,6 +92,7 @@ def test_what_no_table_holds_has_no_answer(function):
 
 
 @pytest.mark.drawn(6)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(
     ("dtype", "semiring"),

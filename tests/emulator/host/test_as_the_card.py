@@ -66,6 +66,7 @@ def kernel(number, case, threads):
     return text
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("threads", ["one by one", "as lanes", "interpreted"])
 def test_kernels_convert_and_shift_like_a_gpu(threads, tmp_path):
     kernels = [kernel(i, case, threads) for i, case in enumerate(CASES.values())]

@@ -75,6 +75,7 @@ def line_of(part):
     return next(i for i, line in enumerate(SHARED.splitlines(), 1) if part in line)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("missing", "read_first"), [("", None), ("FIRST", False), ("SECOND", True)])
 def test_four_warps_share_a_tile_through_ldmatrix(tmp_path, missing, read_first):
     """Barriers of warps, in ldmatrix and mma, order the threads of one warp alone."""

@@ -262,6 +262,7 @@ def test_what_depends_on_the_values_is_looked_at_each_time():
         tw.einsum("ij,jk,kl->il", A, -B, A, semiring="max_times")
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("subscripts", ["bi,bi->b", "i,i->", "ij,kj->ik", "ij,kj->ki", "bij,kj->bki", "bi,bj->bij"])
 @pytest.mark.parametrize("semiring", ["plus_times", "min_plus"])
 def test_a_call_of_a_known_signature_takes_any_arrays(subscripts, semiring):

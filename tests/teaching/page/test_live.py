@@ -165,6 +165,7 @@ def unstoppable(settings, text, order):
     return {"scenes": [text]}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a child is forked")
 def test_an_edit_that_cannot_be_stopped_is_killed_and_the_next_one_runs():
     made = edits.Edits(partial(unstoppable, {"limits": Limits(seconds=0.2)}))

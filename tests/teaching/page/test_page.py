@@ -88,6 +88,7 @@ def test_tiles_of_the_launch_and_tiles_of_functions_are_computed(monkeypatch, na
     assert [[array, size, lengths] for array, _, size, lengths in module["shared"]] == shared
 
 
+@pytest.mark.slow
 def test_a_kernel_that_cannot_be_recorded_compiled_has_recorded_variants():
     page = explore("register_tiled", shape=(5, 3, 6), tile=8, limits=Limits(seconds=300))
     assert page.compute is None

@@ -431,6 +431,7 @@ int main() {
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_whose_blocks_wait_for_earlier_ones_is_judged_by_its_run(check):
     """Blocks of the machine run in step, so that it never ends there; it took all of the time."""
     report = check(WAITS)
